@@ -1,0 +1,109 @@
+/* Numbers from and to text. */
+#include "base/num.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies text into a NUL-terminated buffer for strto*; false if it is empty or too long to be a number. */
+static bool to_cstr(struct str text, char out[64])
+{
+    return text.len > 0 && text.len < 64 && str_copy(out, 64, text);
+}
+
+/* [-]digits[.digits][e[+-]digits], digits on at least one side of the point. */
+static bool is_plain_decimal(const char *s)
+{
+    s += *s == '-';
+    size_t whole = strspn(s, "0123456789");
+    s += whole;
+    size_t fraction = 0;
+    if (*s == '.') {
+        fraction = strspn(s + 1, "0123456789");
+        s += 1 + fraction;
+    }
+    if (whole + fraction == 0)
+        return false;
+    if (*s == 'e' || *s == 'E') {
+        s++;
+        s += *s == '+' || *s == '-';
+        size_t exponent = strspn(s, "0123456789");
+        if (exponent == 0)
+            return false;
+        s += exponent;
+    }
+    return *s == '\0';
+}
+
+int num_parse_double(struct str text, double *ret)
+{
+    char s[64];
+    if (!to_cstr(text, s) || strlen(s) != text.len || !is_plain_decimal(s))
+        return -1;
+    double value = strtod(s, NULL); /* LC_NUMERIC stays "C": the program never calls setlocale */
+    if (!isfinite(value))
+        return -1;
+    *ret = value;
+    return 0;
+}
+
+int num_parse_i64(struct str text, int64_t *ret)
+{
+    char s[64];
+    if (!to_cstr(text, s) || strlen(s) != text.len)
+        return -1;
+    const char *digits = s + (*s == '-');
+    if (!*digits || digits[strspn(digits, "0123456789")])
+        return -1;
+    errno = 0;
+    long long value = strtoll(s, NULL, 10);
+    if (errno)
+        return -1;
+    *ret = value;
+    return 0;
+}
+
+int num_parse_u64(struct str text, uint64_t *ret)
+{
+    char s[64];
+    if (!to_cstr(text, s) || strlen(s) != text.len || s[strspn(s, "0123456789")])
+        return -1;
+    errno = 0;
+    unsigned long long value = strtoull(s, NULL, 10);
+    if (errno)
+        return -1;
+    *ret = value;
+    return 0;
+}
+
+int num_parse_bool(struct str text, bool *ret)
+{
+    static const char *const words[2][4] = {{"false", "0", "no", "off"}, {"true", "1", "yes", "on"}};
+    for (int value = 0; value < 2; value++)
+        for (int i = 0; i < 4; i++)
+            if (str_equals_nocase(text, words[value][i])) {
+                *ret = value;
+                return 0;
+            }
+    return -1;
+}
+
+void num_format_double(char out[NUM_TEXT_MAX], double value)
+{
+    if (isnan(value) || isinf(value)) {
+        (void)snprintf(out, NUM_TEXT_MAX, "%s", isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
+        return;
+    }
+    if (fabs(value) < 1e15 && value == rint(value)) {
+        (void)snprintf(out, NUM_TEXT_MAX, "%.0f", value + 0.0); /* + 0.0 turns -0 into 0 */
+        return;
+    }
+    for (int digits = 6; digits <= 17; digits++) {
+        (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, value);
+        double back = strtod(out, NULL);
+        if (!(back < value) && !(back > value))
+            return;
+    }
+}

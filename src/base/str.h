@@ -1,0 +1,35 @@
+/* Text helpers: views into text that somebody else owns, and near matches for typos. */
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A view: len bytes, not NUL-terminated, owned elsewhere. */
+struct str {
+    const char *ptr;
+    size_t len;
+};
+
+struct str str_of(const char *text);
+bool str_equals(struct str a, const char *b);
+bool str_equals_nocase(struct str a, const char *b); /* ASCII only */
+bool str_has_prefix(struct str text, const char *prefix);
+bool str_has_suffix(struct str text, const char *suffix);
+/* Without leading and trailing ASCII white space. */
+struct str str_trim(struct str text);
+/* Cut the part before the first `separator` off *rest and return it; the whole rest when there is none, after which
+ * rest->ptr is NULL. Loop while rest->ptr. */
+struct str str_cut(struct str *rest, char separator);
+/* A NUL-terminated copy into out[size], cut to fit; returns false when it was cut. size > 0. */
+bool str_copy(char *out, size_t size, struct str text);
+/* ASCII lower case in place. */
+void str_lower(char *text);
+/* Is the text valid UTF-8 without NUL bytes? */
+bool str_is_utf8(struct str text);
+/* Edit distance (insert, delete, substitute, swap neighbours), both case-folded; SIZE_MAX for texts over 64 bytes. */
+size_t str_distance(const char *a, const char *b);
+/* The candidate nearest to `word`, or NULL when none is within a third of its length (at least 1, at most 3 edits). */
+const char *str_nearest(const char *word, const char *const *candidates, size_t n);
+
+#endif
