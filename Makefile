@@ -1,0 +1,48 @@
+# The front door. Each target installs what it needs (tools/packages) on Debian and names it elsewhere.
+# JOBS=N limits parallel compilation, WERROR=1 makes warnings errors (CI=true does too).
+MAKEFLAGS += --no-print-directory
+BUILD := build
+PROGRAM := $(BUILD)/keda-gpu-scaler
+NINJA := ninja $(if $(JOBS),-j$(JOBS)) --quiet
+PREFIX ?= /usr
+
+.PHONY: all demo test quick check e2e bench install format clean
+all:
+	@tools/install-packages build
+	@tools/setup-build $(BUILD) --prefix=$(PREFIX)
+	@$(NINJA) -C $(BUILD)
+
+demo: all
+	@$(PROGRAM) demo $(ARGS)
+
+# Unit and integration tests, real clients, checkers, seconds of fuzzing: under ASan and UBSan.
+test:
+	@tools/install-packages build test
+	@tools/run-suites test
+
+# After a change: build, layers, sizes, unit tests.
+quick:
+	@tools/install-packages build test
+	@tools/run-suites quick
+
+# Everything: test, TSan, clang with -Werror, clang-tidy, arm64, longer fuzzing.
+check:
+	@tools/install-packages build test cross
+	@tools/run-suites check
+
+# The real KEDA, etcd and kube-apiserver on loopback.
+e2e: all
+	@test/e2e/run
+
+bench: all
+	@test/bench/run
+
+install: all
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
+
+format:
+	@tools/install-packages test
+	@tools/check_format --fix
+
+clean:
+	rm -rf build build-*
