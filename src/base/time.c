@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -28,31 +29,36 @@ int64_t time_wall_ns(void)
 
 void time_format_rfc3339(char out[TIME_RFC3339_MAX], int64_t wall_ns)
 {
-    int64_t ms = wall_ns / NS_PER_MS % 1000;
-    time_t seconds = (time_t)(wall_ns / NS_PER_S);
+    int64_t below_second = (wall_ns % NS_PER_S + NS_PER_S) % NS_PER_S;
+    time_t seconds = (time_t)((wall_ns - below_second) / NS_PER_S);
     struct tm utc = {0};
     (void)gmtime_r(&seconds, &utc);
     size_t len = strftime(out, TIME_RFC3339_MAX - 8, "%Y-%m-%dT%H:%M:%S", &utc);
-    (void)snprintf(out + len, TIME_RFC3339_MAX - len, ".%03dZ", (int)(ms < 0 ? ms + 1000 : ms));
+    (void)snprintf(out + len, TIME_RFC3339_MAX - len, ".%03dZ", (int)(below_second / NS_PER_MS));
+}
+
+/* A duration under a second: in the largest unit of which it has at least one, rounded down. */
+static void format_short(char out[TIME_DURATION_MAX], int64_t ns)
+{
+    bool is_us = ns < NS_PER_MS && ns >= NS_PER_US, is_ns = ns < NS_PER_US && ns > 0;
+    int64_t unit = is_us ? NS_PER_US : is_ns ? 1 : NS_PER_MS;
+    (void)snprintf(out, TIME_DURATION_MAX, "%" PRId64 "%s", ns / unit, is_us ? "us" : is_ns ? "ns" : "ms");
 }
 
 void time_format_duration(char out[TIME_DURATION_MAX], int64_t ns)
 {
     if (ns < NS_PER_S) {
-        (void)snprintf(out, TIME_DURATION_MAX, ns < NS_PER_MS && ns > 0 ? "%.3gms" : "%.0fms",
-                       (double)ns / (double)NS_PER_MS);
+        format_short(out, ns);
         return;
     }
-    int64_t seconds = ns / NS_PER_S, ms = ns % NS_PER_S / NS_PER_MS;
+    int64_t minutes = ns / (60 * NS_PER_S), ms = ns % (60 * NS_PER_S) / NS_PER_MS;
     size_t len = 0;
-    if (seconds >= 3600)
-        len += (size_t)snprintf(out + len, TIME_DURATION_MAX - len, "%" PRId64 "h", seconds / 3600);
-    if (seconds >= 60 && (seconds % 3600 / 60 || (seconds % 60 == 0 && ms == 0 && len == 0)))
-        len += (size_t)snprintf(out + len, TIME_DURATION_MAX - len, "%" PRId64 "m", seconds % 3600 / 60);
+    if (minutes >= 60)
+        len += (size_t)snprintf(out + len, TIME_DURATION_MAX - len, "%" PRId64 "h", minutes / 60);
+    if (minutes % 60)
+        len += (size_t)snprintf(out + len, TIME_DURATION_MAX - len, "%" PRId64 "m", minutes % 60);
     if (ms)
-        (void)snprintf(out + len, TIME_DURATION_MAX - len, "%" PRId64 ".%03" PRId64 "s", seconds % 60, ms);
-    else if (seconds % 60 || len == 0)
-        (void)snprintf(out + len, TIME_DURATION_MAX - len, "%" PRId64 "s", seconds % 60);
+        (void)snprintf(out + len, TIME_DURATION_MAX - len, "%.5gs", (double)ms / 1000);
 }
 
 /* Nanoseconds of the unit at the front of the text and its length; 0 if there is none. "ms" before "m". */
@@ -61,7 +67,7 @@ static double unit_ns(const char *text, size_t *ret_len)
     static const struct {
         const char *name;
         double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+    } units[] = {{"ns", 1}, {"us", 1e3}, {"\xC2\xB5s", 1e3}, {"\xCE\xBCs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         size_t len = strlen(units[i].name);
         if (strncmp(text, units[i].name, len) == 0) {
@@ -78,7 +84,7 @@ int time_parse_duration(const char *text, int64_t *ret_ns)
         *ret_ns = 0;
         return 0;
     }
-    double total = 0;
+    long double total = 0; /* exact to the nanosecond over the whole range */
     if (!*text)
         return -1;
     while (*text) {
@@ -86,11 +92,11 @@ int time_parse_duration(const char *text, int64_t *ret_ns)
         double number, unit = unit_ns(text + digits, &unit_len);
         if (digits == 0 || unit <= 0 || num_parse_double((struct str){text, digits}, &number) < 0)
             return -1;
-        total += number * unit;
+        total += (long double)number * (long double)unit;
         text += digits + unit_len;
     }
-    if (!(total < 9.2e18))
+    if (!(total < 9.2e18L))
         return -1;
-    *ret_ns = (int64_t)llround(total);
+    *ret_ns = (int64_t)llroundl(total);
     return 0;
 }
