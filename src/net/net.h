@@ -1,0 +1,211 @@
+/* net: the only owner of sockets, TLS, timers, signals and the event loop. It moves bytes between peers and protocol
+ * sessions (http/, rpc/), under absolute deadlines and ceilings; it knows no protocol but TLS's ALPN and HTTP/2's preface.
+ * One thread uses everything here, but for net_wakeup_send. Callbacks may destroy their owner: frees are deferred to the
+ * end of the turn. */
+#ifndef NET_NET_H
+#define NET_NET_H
+
+#include "base/base.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- loop, timers, signals, work ---- */
+
+struct net_loop;
+/* metrics outlives the loop. NULL and an error when the system refuses. SIGPIPE is ignored from here on. */
+struct net_loop *net_loop_new(struct metrics *metrics, struct err *e);
+/* All listeners, connections, timers of the loop must be closed or are closed here. */
+void net_loop_free(struct net_loop *loop);
+/* Runs until net_loop_stop. */
+void net_loop_run(struct net_loop *loop);
+/* One turn without waiting (for tests). Returns false when nothing is left to wait for. */
+bool net_loop_turn(struct net_loop *loop);
+void net_loop_stop(struct net_loop *loop);
+/* Monotonic time, read once a turn. */
+int64_t net_now_ns(const struct net_loop *loop);
+/* Call fn(context) at the end of this turn. */
+void net_defer(struct net_loop *loop, void (*fn)(void *context), void *context);
+
+struct net_timer;
+struct net_timer *net_timer_new(struct net_loop *loop, void (*fn)(void *context), void *context);
+/* (Re)start; repeat_ns 0 = once. */
+void net_timer_start(struct net_timer *timer, int64_t delay_ns, int64_t repeat_ns);
+void net_timer_stop(struct net_timer *timer);
+void net_timer_free(struct net_timer *timer); /* accepts NULL */
+
+struct net_signal;
+struct net_signal *net_signal_new(struct net_loop *loop, int signum, void (*fn)(void *context), void *context,
+                                  struct err *e);
+void net_signal_free(struct net_signal *s); /* accepts NULL */
+
+struct net_wakeup;
+struct net_wakeup *net_wakeup_new(struct net_loop *loop, void (*fn)(void *context), void *context, struct err *e);
+/* From any thread: fn runs on the loop thread soon, once for any number of sends. */
+void net_wakeup_send(struct net_wakeup *w);
+void net_wakeup_free(struct net_wakeup *w); /* accepts NULL; no send may follow */
+
+/* Run work(context) off the loop, then done(context) on it. For disk and DNS; never for NVML. */
+void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(void *context), void *context);
+
+/* ---- limits: one table, a metric each (`..._limit_hits_total{limit="name"}`) ---- */
+
+/* X(id, name, default, help). Times in ms, sizes in bytes. grpc-http2.md section 4 has the reason for each. */
+#define NET_LIMITS(X)                                                                                                  \
+    X(CONNECTIONS, "connections", 12000, "open connections")                                                          \
+    X(CONNECTIONS_PER_IP, "connections_per_ip", 4000, "open connections from one address")                            \
+    X(HANDSHAKE_MS, "handshake_ms", 5000, "TLS handshake, absolute")                                                   \
+    X(PREFACE_MS, "preface_ms", 5000, "first bytes: HTTP/2 preface and SETTINGS, absolute")                            \
+    X(HEADERS_MS, "headers_ms", 10000, "one request's headers, absolute")                                              \
+    X(BODY_MS, "body_ms", 10000, "one unary request's message, absolute")                                              \
+    X(SETTINGS_ACK_MS, "settings_ack_ms", 10000, "ACK of our SETTINGS")                                                \
+    X(WRITE_STALL_MS, "write_stall_ms", 20000, "no progress in writing to a peer")                                     \
+    X(KEEPALIVE_MS, "keepalive_ms", 60000, "silence before we ping")                                                   \
+    X(KEEPALIVE_TIMEOUT_MS, "keepalive_timeout_ms", 20000, "ACK of that ping")                                         \
+    X(CONNECTION_AGE_MS, "connection_age_ms", 1800000, "age at which a connection is drained, +-10 %")                 \
+    X(CONNECTION_AGE_GRACE_MS, "connection_age_grace_ms", 30000, "time for open calls after that")                     \
+    X(IDLE_HTTP1_MS, "idle_http1_ms", 60000, "HTTP/1.1 keep-alive without a request")                                  \
+    X(OUTPUT_BYTES, "output_bytes", 1048576, "unsent output of one connection")                                        \
+    X(RECEIVE_BYTES, "receive_bytes", 4194304, "request bytes held for one connection")                                \
+    X(RECEIVE_BYTES_ALL, "receive_bytes_all", 67108864, "request bytes held for all connections")                      \
+    X(STREAMS, "streams", 1000, "concurrent streams of one connection")                                                \
+    X(MESSAGE_BYTES, "message_bytes", 65536, "one request message")                                                    \
+    X(HEADER_LIST_BYTES, "header_list_bytes", 16384, "headers of one request, as HPACK counts them")                   \
+    X(HTTP1_HEADER_BYTES, "http1_header_bytes", 8192, "headers of one HTTP/1.1 request")                               \
+    X(PING_INTERVAL_MS, "ping_interval_ms", 10000, "pings that come sooner are strikes")                               \
+    X(PING_STRIKES, "ping_strikes", 2, "strikes before too_many_pings")                                                \
+    X(GLITCHES_PER_S, "glitches_per_s", 100, "invalid, empty or unknown frames, and refused requests, a second")       \
+    X(RESETS_PER_S, "resets_per_s", 33, "stream resets a second, after a burst of as many as streams")                 \
+    X(FRAMES_PER_TURN, "frames_per_turn", 2000, "frames of one connection handled in one turn")
+
+enum net_limit {
+#define X(id, name, value, help) NET_LIMIT_##id,
+    NET_LIMITS(X)
+#undef X
+        NET_LIMIT_COUNT
+};
+struct net_limits {
+    int64_t values[NET_LIMIT_COUNT];
+};
+extern const struct net_limits net_limits_default;
+const char *net_limit_name(enum net_limit limit);
+/* Count that a limit was hit. */
+void net_limit_hit(struct net_loop *loop, enum net_limit limit);
+
+/* ---- TLS ---- */
+
+struct net_tls;
+struct net_tls_files {
+    const char *cert, *key; /* PEM; server: required; client: the pair or neither */
+    const char *ca;         /* server: demand client certificates signed by it; client: NULL = the system's */
+    bool is_insecure;       /* client: do not verify */
+};
+/* Read files now; watch them every 10 s and use new ones for new connections; keep the old ones, with an error counted
+ * and shown, when the new ones are unfit. TLS >= 1.2. */
+struct net_tls *net_tls_server_new(struct net_loop *loop, const struct net_tls_files *files, struct err *e);
+struct net_tls *net_tls_client_new(struct net_loop *loop, const struct net_tls_files *files, struct err *e);
+/* Look at the files now (SIGHUP). */
+void net_tls_reload(struct net_tls *tls);
+void net_tls_free(struct net_tls *tls); /* accepts NULL; connections keep what they need */
+
+/* ---- connections and protocols ---- */
+
+struct net_conn;
+
+/* How bytes are understood. A session is one connection's state, made by open. Any callback may end the connection. */
+struct net_protocol {
+    const char *name;
+    const char *alpn; /* "h2", "http/1.1" */
+    void *context;    /* passed to open */
+    void *(*open)(void *context, struct net_conn *conn);
+    /* Bytes from the peer. Returns 0, or -1 to close once pending output is sent. */
+    int (*receive)(void *session, const uint8_t *bytes, size_t len);
+    /* Pending output fell under half of the ceiling (optional). */
+    void (*writable)(void *session);
+    /* Finish what is open, take nothing new, then net_conn_close. */
+    void (*drain)(void *session);
+    /* The connection is over, whoever ended it: free the session. Last call. */
+    void (*close)(void *session);
+};
+
+/* Queue bytes; they go out at the end of the turn in one write. -1 when the output ceiling is hit (nothing queued; the
+ * connection is then closed as stalled by the caller or by its write deadline). */
+int net_conn_send(struct net_conn *conn, const void *bytes, size_t len);
+size_t net_conn_unsent_bytes(const struct net_conn *conn);
+/* Close once pending output is sent (absolute limit: write stall). */
+void net_conn_close(struct net_conn *conn);
+/* Close now. */
+void net_conn_abort(struct net_conn *conn);
+struct net_loop *net_conn_loop(const struct net_conn *conn);
+const struct net_limits *net_conn_limits(const struct net_conn *conn);
+const char *net_conn_peer(const struct net_conn *conn); /* "10.0.0.7:41234", "unix" */
+bool net_conn_is_tls(const struct net_conn *conn);
+/* The session got through its first phase (preface and SETTINGS, or the first request): the preface deadline is off. */
+void net_conn_established(struct net_conn *conn);
+/* Has the session something open (calls, a request)? Idle connections are drained first and closed at once. */
+void net_conn_set_busy(struct net_conn *conn, bool is_busy);
+
+/* ---- listening ---- */
+
+struct net_listener;
+struct net_listen_config {
+    const char *address;              /* "127.0.0.1:6000", "[::]:6000", ":6000" (both families), "unix:/path" */
+    struct net_tls *tls;              /* NULL = plaintext */
+    const struct net_protocol *h2;    /* NULL = not spoken here */
+    const struct net_protocol *http1; /* NULL = not spoken here */
+    const struct net_limits *limits;  /* NULL = defaults; must outlive the listener */
+};
+struct net_listener *net_listen(struct net_loop *loop, const struct net_listen_config *config, struct err *e);
+/* The bound address, with the port that the system chose for port 0. */
+const char *net_listener_address(const struct net_listener *listener);
+int net_listener_port(const struct net_listener *listener); /* 0 for unix */
+/* Take no more connections and drain those there are; done(context) when the last is gone or after grace. */
+void net_listener_drain(struct net_listener *listener, int64_t grace_ns, void (*done)(void *context), void *context);
+void net_listener_free(struct net_listener *listener); /* aborts what is open; accepts NULL */
+
+/* ---- dialling ---- */
+
+struct net_connect_config {
+    const char *address;     /* "host:port" (resolved off the loop), "unix:/path" */
+    struct net_tls *tls;     /* NULL = plaintext */
+    const char *server_name; /* SNI and verified name; NULL = the host part */
+    const struct net_protocol *protocol;
+    const struct net_limits *limits;
+    int64_t timeout_ns; /* for resolving, connecting and the handshake together */
+    void (*failed)(void *context, const struct err *e); /* no session was opened, or the dial ended before */
+    void *context;
+};
+/* The connection, or NULL and an error for a malformed address. protocol->open is called once connected. */
+struct net_conn *net_connect(struct net_loop *loop, const struct net_connect_config *config, struct err *e);
+
+/* Split "host:port", "[v6]:port", ":port". Returns 0, or -1 and an error that shows the forms allowed. */
+int net_split_address(const char *address, char host[256], int *ret_port, struct err *e);
+
+/* ---- GET and HEAD handlers, shared by HTTP/1.1 and HTTP/2 ---- */
+
+struct net_get_request {
+    struct str path;  /* decoded, without the query */
+    struct str query; /* raw, without '?'; empty when none */
+    struct str accept, accept_encoding, user_agent; /* "" when absent */
+    bool is_head;
+};
+struct net_get_response {
+    int status;               /* 200 unless set */
+    const char *content_type; /* static text */
+    const char *content_encoding; /* static text or NULL */
+    struct buf body;          /* initialised, with a ceiling; dropped for HEAD after its length was taken */
+    char extra[256];          /* further header lines "name: value\r\n" or "" */
+};
+struct net_gets;
+struct net_gets *net_gets_new(void);
+void net_gets_free(struct net_gets *gets);
+/* path is exact, or a prefix when it ends in '/'. The longest match wins. */
+void net_gets_add(struct net_gets *gets, const char *path,
+                  void (*handler)(void *context, const struct net_get_request *request, struct net_get_response *response),
+                  void *context);
+/* Fill *response (the caller does buf_fini(&response->body)); 404 with a list of what there is when nothing matches. */
+void net_gets_answer(const struct net_gets *gets, const struct net_get_request *request,
+                     struct net_get_response *response);
+
+#endif

@@ -1,0 +1,221 @@
+/* snapshot: an immutable reading of one node's GPUs: devices, fields with their validity, age and past.
+ * Owns the writer's store that snapshots are published from, and the questions that readers ask. It knows no NVML, no
+ * trigger and no clock: `now` is a parameter (nanoseconds of the monotonic clock). */
+#ifndef SNAPSHOT_SNAPSHOT_H
+#define SNAPSHOT_SNAPSHOT_H
+
+#include "base/base.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is known of a device: X(id, name, unit, keeps a past).
+ * Units are base units: percent 0-100, bytes, degrees Celsius, watts, joules, hertz, bytes per second, counts.
+ * A field with a past has running integrals and answers for windows up to SNAPSHOT_WINDOW_MAX_NS. */
+#define SNAPSHOT_FIELDS(X)                                                                                             \
+    X(UTILIZATION, "utilization", "percent", true)                                                                     \
+    X(MEMORY_UTILIZATION, "memory_utilization", "percent", true)                                                       \
+    X(MEMORY_USED, "memory_used", "bytes", true)                                                                       \
+    X(MEMORY_FREE, "memory_free", "bytes", false)                                                                      \
+    X(MEMORY_RESERVED, "memory_reserved", "bytes", false)                                                              \
+    X(MEMORY_TOTAL, "memory_total", "bytes", false)                                                                    \
+    X(TEMPERATURE, "temperature", "celsius", true)                                                                     \
+    X(MEMORY_TEMPERATURE, "memory_temperature", "celsius", false)                                                      \
+    X(POWER, "power", "watts", true)                                                                                   \
+    X(POWER_LIMIT, "power_limit", "watts", false)                                                                      \
+    X(ENERGY, "energy", "joules", false)                                                                               \
+    X(SM_CLOCK, "sm_clock", "hertz", false)                                                                            \
+    X(MEMORY_CLOCK, "memory_clock", "hertz", false)                                                                    \
+    X(THROTTLE_REASONS, "throttle_reasons", "bits", false)                                                             \
+    X(PCIE_TX, "pcie_tx", "bytes_per_second", true)                                                                    \
+    X(PCIE_RX, "pcie_rx", "bytes_per_second", true)                                                                    \
+    X(PCIE_REPLAYS, "pcie_replays", "count", false)                                                                    \
+    X(PCIE_LINK_GENERATION, "pcie_link_generation", "count", false)                                                    \
+    X(PCIE_LINK_WIDTH, "pcie_link_width", "count", false)                                                              \
+    X(NVLINK_TX, "nvlink_tx", "bytes_per_second", true)                                                                \
+    X(NVLINK_RX, "nvlink_rx", "bytes_per_second", true)                                                                \
+    X(ENCODER_UTILIZATION, "encoder_utilization", "percent", true)                                                     \
+    X(DECODER_UTILIZATION, "decoder_utilization", "percent", true)                                                     \
+    X(ECC_CORRECTED, "ecc_corrected", "count", false)                                                                  \
+    X(ECC_UNCORRECTED, "ecc_uncorrected", "count", false)                                                              \
+    X(REMAPPED_ROWS_CORRECTABLE, "remapped_rows_correctable", "count", false)                                          \
+    X(REMAPPED_ROWS_UNCORRECTABLE, "remapped_rows_uncorrectable", "count", false)                                      \
+    X(REMAPPED_ROWS_PENDING, "remapped_rows_pending", "bool", false)                                                   \
+    X(REMAPPED_ROWS_FAILED, "remapped_rows_failed", "bool", false)                                                     \
+    X(FAN_SPEED, "fan_speed", "percent", false)                                                                        \
+    X(RECOVERY_ACTION, "recovery_action", "code", false)                                                               \
+    X(GRAPHICS_ACTIVITY, "graphics_activity", "percent", true)                                                         \
+    X(SM_ACTIVITY, "sm_activity", "percent", true)                                                                     \
+    X(SM_OCCUPANCY, "sm_occupancy", "percent", true)                                                                   \
+    X(TENSOR_ACTIVITY, "tensor_activity", "percent", true)                                                             \
+    X(DRAM_ACTIVITY, "dram_activity", "percent", true)
+
+enum snapshot_field {
+#define X(id, name, unit, has_past) SNAPSHOT_##id,
+    SNAPSHOT_FIELDS(X)
+#undef X
+        SNAPSHOT_FIELD_COUNT
+};
+
+const char *snapshot_field_name(enum snapshot_field field);
+const char *snapshot_field_unit(enum snapshot_field field);
+
+/* How the last attempt to read a field went. */
+enum snapshot_status {
+    SNAPSHOT_NOT_READ,    /* no attempt yet */
+    SNAPSHOT_OK,          /* value and taken_ns are of that attempt */
+    SNAPSHOT_UNSUPPORTED, /* this board, driver or permission does not give it; not an error and not a 0 */
+    SNAPSHOT_FAILED,      /* value and taken_ns are of the last good one, taken_ns 0 if there never was one */
+};
+
+struct snapshot_reading {
+    enum snapshot_status status;
+    double value;     /* of the last good reading, in the field's unit; finite and >= 0 */
+    int64_t taken_ns; /* when that was; 0 = never */
+};
+
+enum {
+    SNAPSHOT_UUID_MAX = 96, /* as NVML's v2 buffer */
+    SNAPSHOT_NAME_MAX = 96,
+    SNAPSHOT_TEXT_MAX = 192,
+    SNAPSHOT_XIDS_MAX = 16,
+    SNAPSHOT_DEVICES_MAX = 1024,
+};
+#define SNAPSHOT_WINDOW_MAX_NS (300 * NS_PER_S)
+
+enum snapshot_kind {
+    SNAPSHOT_GPU,        /* a whole GPU, MIG off */
+    SNAPSHOT_MIG_PARENT, /* a GPU with MIG on: carries board values once; no load of its own */
+    SNAPSHOT_MIG,        /* a MIG device (compute instance) */
+};
+
+struct snapshot_xid {
+    uint32_t xid;
+    uint64_t count;
+    int64_t last_ns;
+};
+
+struct snapshot_device {
+    uint32_t id; /* of this incarnation: never used again, even if the same UUID comes back */
+    enum snapshot_kind kind;
+    bool is_lost;                 /* fell off the bus or needs a reset: its readings no longer move */
+    char lost_reason[SNAPSHOT_TEXT_MAX];
+    int index;                    /* NVML index of the GPU (of the parent for a MIG device) */
+    int minor;                    /* N of /dev/nvidiaN, -1 unknown */
+    char uuid[SNAPSHOT_UUID_MAX]; /* "GPU-..." or "MIG-..." */
+    char parent_uuid[SNAPSHOT_UUID_MAX]; /* MIG device: its GPU; else "" */
+    int gpu_instance, compute_instance;  /* MIG device; else -1 */
+    char mig_profile[32];                /* "1g.10gb"; else "" */
+    char product[SNAPSHOT_NAME_MAX];     /* "NVIDIA H100 80GB HBM3" */
+    char pci_bus_id[32];                 /* "00000000:3B:00.0" */
+    char serial[32];                     /* "" unknown */
+    struct snapshot_reading readings[SNAPSHOT_FIELD_COUNT];
+    struct snapshot_xid xids[SNAPSHOT_XIDS_MAX];
+    size_t n_xids;
+};
+
+/* The driver as the sampler last saw it. */
+#define SNAPSHOT_DRIVER_STATES(X)                                                                                      \
+    X(STARTING, "starting")                /* nothing has been tried yet */                                            \
+    X(OK, "ok")                            /* initialised, devices are read */                                         \
+    X(NO_LIBRARY, "no_library")            /* libnvidia-ml.so.1 was not found */                                       \
+    X(NOT_LOADED, "not_loaded")            /* library there, kernel driver not */                                      \
+    X(MISMATCH, "mismatch")                /* library and kernel driver of different versions */                       \
+    X(NO_DEVICES, "no_devices")            /* initialised, but no device is visible */                                 \
+    X(FAILED, "failed")                    /* any other failure; the text says which */                                \
+    X(RELEASED, "released")                /* let go of on request */
+enum snapshot_driver_state {
+#define X(id, name) SNAPSHOT_DRIVER_##id,
+    SNAPSHOT_DRIVER_STATES(X)
+#undef X
+};
+const char *snapshot_driver_state_name(enum snapshot_driver_state state);
+
+/* What the sampler counts about itself; all since the process started. */
+struct snapshot_sampler {
+    uint64_t cycles, nvml_calls, errors, reinits;
+    double last_cycle_seconds, max_cycle_seconds;
+    struct {
+        int code; /* NVML return code */
+        uint64_t count;
+    } errors_by_code[32];
+    size_t n_error_codes;
+};
+
+struct snapshot_frame; /* the integrals of all devices at one past moment */
+
+struct snapshot {
+    int64_t taken_ns;  /* end of the sampling cycle that published it */
+    int64_t period_ns; /* of the main cycle */
+    enum snapshot_driver_state driver;
+    char driver_text[SNAPSHOT_TEXT_MAX]; /* for people: what is wrong and the next step; "" when OK */
+    char driver_version[80], nvml_version[80], library_path[256];
+    struct snapshot_sampler sampler;
+    int64_t field_period_ns[SNAPSHOT_FIELD_COUNT]; /* how often each field is read; 0 = every main cycle */
+    size_t n_devices;
+    const struct snapshot_device *devices; /* GPUs in index order, each followed by its MIG devices */
+    /* private: the past */
+    size_t n_frames;
+    struct snapshot_frame *const *frames; /* oldest first, the last one is of taken_ns */
+};
+
+/* Snapshots are shared between threads by reference count. */
+struct snapshot *snapshot_ref(const struct snapshot *s);
+void snapshot_unref(const struct snapshot *s); /* accepts NULL */
+
+/* ---- questions ---- */
+
+/* Beyond this age a reading of the field is missing: max(3 of its sampling periods, 5 s). scaling-semantics 2.1 */
+int64_t snapshot_age_limit_ns(const struct snapshot *s, enum snapshot_field field);
+
+/* Is there a good reading, not older than the limit, on a device that is not lost? A failed attempt alone does not end a
+ * reading: it ages. */
+bool snapshot_is_fresh(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field,
+                       int64_t now_ns);
+
+/* The time-weighted mean of the field over [now - window, now], over the valid part of that time; window 0, or a window
+ * without a sample of its own (slow fields), gives the newest reading. Returns false when the field is not fresh.
+ * `field` must keep a past unless window is 0. */
+bool snapshot_mean(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field, int64_t now_ns,
+                   int64_t window_ns, double *ret_mean);
+
+/* The largest sample of the field taken in [now - window, now]; at least the newest reading. Same conditions. */
+bool snapshot_peak(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field, int64_t now_ns,
+                   int64_t window_ns, double *ret_peak);
+
+/* By UUID, any case; NULL if there is none. */
+const struct snapshot_device *snapshot_find_device(const struct snapshot *s, const char *uuid);
+
+/* ---- the writer's side: one thread ---- */
+
+struct snapshot_store;
+struct snapshot_store *snapshot_store_new(int64_t period_ns);
+void snapshot_store_free(struct snapshot_store *store);
+
+/* What snapshots will carry besides devices; the caller sets its fields at any time (devices, frames, taken_ns apart). */
+struct snapshot *snapshot_store_header(struct snapshot_store *store);
+
+/* Add a device at the end (copy of *device with a fresh id; readings are reset). Returns its place for record/fail, valid
+ * until the next add or remove. NULL at SNAPSHOT_DEVICES_MAX. */
+struct snapshot_device *snapshot_store_add(struct snapshot_store *store, const struct snapshot_device *device);
+/* The device of this UUID as the store has it, or NULL. The caller may change identity fields, is_lost and xids. */
+struct snapshot_device *snapshot_store_find(struct snapshot_store *store, const char *uuid);
+void snapshot_store_remove(struct snapshot_store *store, const char *uuid);
+void snapshot_store_remove_all(struct snapshot_store *store);
+/* Keep devices in index order, each GPU followed by its MIG devices by instance ids. */
+void snapshot_store_sort(struct snapshot_store *store);
+
+/* A good reading. The value stands for the time since the previous good reading of the field (at most one period of the
+ * field when that is older than the age limit): integrals grow by value * time. Values that are not finite or < 0 count
+ * as a failure. */
+void snapshot_store_record(struct snapshot_store *store, struct snapshot_device *device, enum snapshot_field field,
+                           double value, int64_t now_ns);
+/* An attempt without a value: SNAPSHOT_UNSUPPORTED or SNAPSHOT_FAILED. */
+void snapshot_store_fail(struct snapshot_device *device, enum snapshot_field field, enum snapshot_status status);
+
+/* An immutable snapshot of everything as it stands, with one reference for the caller. Frames closer than a second to
+ * the last kept one replace nothing: at most 320 are kept, none older than SNAPSHOT_WINDOW_MAX_NS plus one period. */
+struct snapshot *snapshot_store_publish(struct snapshot_store *store, int64_t now_ns);
+
+#endif

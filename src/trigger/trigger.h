@@ -1,0 +1,155 @@
+/* trigger: KEDA metadata -> validated trigger; trigger x snapshot -> value, activity and their explanation.
+ * Owns keys, profiles, metric types and their refusals, the cache by text, and the value rules of scopes `node` and
+ * `cluster` (scaling-semantics 3, 4); the rules of scope `workload` are in scaling/. No clock, no I/O. */
+#ifndef TRIGGER_TRIGGER_H
+#define TRIGGER_TRIGGER_H
+
+#include "base/base.h"
+#include "scaling/scaling.h"
+#include "snapshot/snapshot.h"
+
+enum trigger_scope { TRIGGER_NODE, TRIGGER_WORKLOAD, TRIGGER_CLUSTER };
+enum trigger_on_missing { TRIGGER_MISSING_CONSERVATIVE, TRIGGER_MISSING_ERROR, TRIGGER_MISSING_IGNORE };
+
+/* Metric types: X(id, name, alias or NULL, source, unit, divisor).
+ * source: a snapshot field, MEMORY_PERCENT (used of total), or ENGINE (a page of the workload's own server).
+ * unit: as sent to KEDA; the field's base unit divided by divisor. Change procedure: names are public API; a new type
+ * also goes into docs/triggers.md, docs/compatibility.md and the golden test of the list. */
+#define TRIGGER_METRICS(X)                                                                                             \
+    X(GPU_UTILIZATION, "gpu_utilization", NULL, SNAPSHOT_UTILIZATION, "%", 1)                                          \
+    X(MEMORY_UTILIZATION, "memory_utilization", NULL, SNAPSHOT_MEMORY_UTILIZATION, "%", 1)                             \
+    X(MEMORY_USED_MIB, "memory_used_mib", NULL, SNAPSHOT_MEMORY_USED, "MiB", 1048576)                                  \
+    X(MEMORY_USED_PERCENT, "memory_used_percent", NULL, TRIGGER_SOURCE_MEMORY_PERCENT, "%", 1)                         \
+    X(MEMORY_USED, "memory_used", "gpu_memory_used", TRIGGER_SOURCE_MEMORY_PERCENT, "%", 1)                            \
+    X(TEMPERATURE, "temperature", NULL, SNAPSHOT_TEMPERATURE, "C", 1)                                                  \
+    X(POWER_DRAW, "power_draw", NULL, SNAPSHOT_POWER, "W", 1)                                                          \
+    X(PCIE_TX_KBPS, "pcie_tx_kbps", NULL, SNAPSHOT_PCIE_TX, "kB/s", 1000)                                              \
+    X(PCIE_RX_KBPS, "pcie_rx_kbps", NULL, SNAPSHOT_PCIE_RX, "kB/s", 1000)                                              \
+    X(NVLINK_TX_MBPS, "nvlink_tx_mbps", NULL, SNAPSHOT_NVLINK_TX, "MiB/s", 1048576)                                    \
+    X(NVLINK_RX_MBPS, "nvlink_rx_mbps", NULL, SNAPSHOT_NVLINK_RX, "MiB/s", 1048576)                                    \
+    X(SM_ACTIVITY, "sm_activity", NULL, SNAPSHOT_SM_ACTIVITY, "%", 1)                                                  \
+    X(SM_OCCUPANCY, "sm_occupancy", NULL, SNAPSHOT_SM_OCCUPANCY, "%", 1)                                               \
+    X(TENSOR_ACTIVITY, "tensor_activity", NULL, SNAPSHOT_TENSOR_ACTIVITY, "%", 1)                                      \
+    X(DRAM_ACTIVITY, "dram_activity", NULL, SNAPSHOT_DRAM_ACTIVITY, "%", 1)                                            \
+    X(ENCODER_UTILIZATION, "encoder_utilization", NULL, SNAPSHOT_ENCODER_UTILIZATION, "%", 1)                          \
+    X(DECODER_UTILIZATION, "decoder_utilization", NULL, SNAPSHOT_DECODER_UTILIZATION, "%", 1)                          \
+    X(VLLM_QUEUE_DEPTH, "vllm_queue_depth", NULL, TRIGGER_SOURCE_ENGINE, "requests", 1)                                \
+    X(VLLM_KV_CACHE_USAGE, "vllm_kv_cache_usage", NULL, TRIGGER_SOURCE_ENGINE, "%", 1)                                 \
+    X(TRITON_QUEUE_WAIT_MS, "triton_queue_wait_ms", NULL, TRIGGER_SOURCE_ENGINE, "ms", 1)                              \
+    X(TRITON_REQUEST_RATE, "triton_request_rate", NULL, TRIGGER_SOURCE_ENGINE, "requests/s", 1)
+
+enum trigger_metric {
+#define X(id, name, alias, source, unit, divisor) TRIGGER_##id,
+    TRIGGER_METRICS(X)
+#undef X
+        TRIGGER_METRIC_COUNT
+};
+enum { TRIGGER_SOURCE_MEMORY_PERCENT = -1, TRIGGER_SOURCE_ENGINE = -2 };
+
+const char *trigger_metric_name(enum trigger_metric metric);
+const char *trigger_metric_unit(enum trigger_metric metric);
+
+/* What a client sent: the metadata map, in any order; bytes are not NUL-terminated. */
+struct trigger_pair {
+    struct str key, value;
+};
+
+/* One `metrics:` entry of the configuration: the default for triggers that name that metric. */
+struct trigger_default {
+    char name[64];              /* metricName that it applies to, lower case */
+    bool has_target, has_aggregation, has_gpu_index;
+    double target;
+    enum scaling_aggregation aggregation;
+    int gpu_index;
+};
+struct trigger_settings {
+    enum trigger_scope default_scope; /* node for an agent, workload for the hub */
+    const struct trigger_default *defaults;
+    size_t n_defaults;
+};
+
+enum { TRIGGER_NAME_MAX = 128, TRIGGER_WARNINGS_MAX = 12, TRIGGER_TEXT_MAX = 256 };
+
+/* A validated trigger; immutable, shared by reference count (one thread). Values are in the unit of the metric. */
+struct trigger {
+    char metric_name[TRIGGER_NAME_MAX]; /* lower case, a valid path segment */
+    char profile[40];                   /* "" none */
+    enum trigger_metric metric;
+    enum trigger_scope scope;
+    enum scaling_aggregation aggregation;
+    enum trigger_on_missing on_missing;
+    double target, activation;
+    int gpu_index;                          /* -1 all */
+    char gpu_uuid[SNAPSHOT_UUID_MAX];       /* "" all */
+    char gpu_product[SNAPSHOT_NAME_MAX];    /* "" all; matched as a case-insensitive part of the product name */
+    int64_t window_ns, activation_window_ns, warmup_ns, poll_interval_ns;
+    char hpa_metric_type[16];               /* "", "AverageValue" or "Value" */
+    char vllm_endpoint[TRIGGER_TEXT_MAX], triton_endpoint[TRIGGER_TEXT_MAX], pod_selector[TRIGGER_TEXT_MAX];
+    bool is_always_active; /* profile training in scope node: scaling-semantics 4 */
+    char warnings[TRIGGER_WARNINGS_MAX][TRIGGER_TEXT_MAX]; /* keys that overrule each other, and the lint table */
+    size_t n_warnings;
+};
+
+/* Parse and validate. Returns a trigger with one reference, or NULL and INVALID_ARGUMENT naming the key, the value, what
+ * is allowed and the nearest known key. scaling-semantics 6, reference A.2-A.4 */
+struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const struct trigger_settings *settings,
+                              struct err *e);
+struct trigger *trigger_ref(struct trigger *t);
+void trigger_unref(struct trigger *t);
+
+/* Parsed once per distinct text. A refusal is not cached. Flush after the settings changed. */
+struct trigger_cache;
+struct trigger_cache *trigger_cache_new(const struct trigger_settings *settings, size_t max_entries);
+void trigger_cache_free(struct trigger_cache *cache);
+void trigger_cache_flush(struct trigger_cache *cache, const struct trigger_settings *settings);
+/* A reference for the caller, or NULL and an error as trigger_parse. */
+struct trigger *trigger_cache_get(struct trigger_cache *cache, const struct trigger_pair *pairs, size_t n, struct err *e);
+size_t trigger_cache_len(const struct trigger_cache *cache);
+
+/* ---- evaluation ---- */
+
+enum trigger_input_state {
+    TRIGGER_INPUT_MEASURED,
+    TRIGGER_INPUT_MISSING,     /* ought to be read and is not */
+    TRIGGER_INPUT_UNSUPPORTED, /* the board does not have it: left out */
+    TRIGGER_INPUT_EXPIRED,     /* missing for more than 15 minutes: left out */
+};
+const char *trigger_input_state_name(enum trigger_input_state state);
+
+struct trigger_input {
+    char uuid[SNAPSHOT_UUID_MAX];
+    int index;
+    char label[40]; /* product or MIG profile, short */
+    enum trigger_input_state state;
+    bool has_value, is_counted;
+    double value;   /* measured: the window's mean; missing: the last good value */
+    double counted; /* what went into the aggregation, where is_counted */
+    double peak;    /* measured: the largest sample of the activation window */
+    int64_t age_ns; /* of the newest good reading; -1 never */
+};
+
+/* Everything that a person needs to see why. Fixed size but for inputs, which live in the caller's arena. */
+struct trigger_evaluation {
+    const struct trigger *trigger;
+    struct err value_error;    /* class NONE: `value` is valid; else what GetMetrics answers */
+    double value;              /* finite, 0 <= value <= 1e12 */
+    struct err active_error;   /* class NONE: `is_active` is valid; else what IsActive answers */
+    bool is_active;
+    double activity;           /* what was compared with the activation threshold; < 0 unknown */
+    char rule[TRIGGER_TEXT_MAX];          /* how the value came about, one sentence with numbers */
+    char active_rule[TRIGGER_TEXT_MAX];
+    struct trigger_input *inputs;
+    size_t n_inputs;
+    char warnings[TRIGGER_WARNINGS_MAX][TRIGGER_TEXT_MAX]; /* of this evaluation; the trigger's own come first */
+    size_t n_warnings;
+};
+
+/* Evaluate scopes node and cluster on one snapshot (may be NULL: nothing read yet). Never fails: errors are in *ret. */
+void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t now_ns, struct arena *arena,
+                      struct trigger_evaluation *ret);
+
+/* The explanation, for machines (one object, documented in docs/explain.md) and for people (several lines). */
+void trigger_explain_json(const struct trigger_evaluation *evaluation, struct json *out);
+void trigger_explain_text(const struct trigger_evaluation *evaluation, struct buf *out);
+
+#endif
