@@ -1,0 +1,114 @@
+"""Our agent on simulated GPUs. The only file of the rig that knows the program's flags and the scenario file's format."""
+
+import http.client
+import json
+import os
+import signal
+
+from . import settings, wait
+
+_LOST = "gpu_is_lost"
+
+
+class Gpus:
+    """The simulated boards of one agent: utilisation in percent by index; None is a lost board."""
+
+    def __init__(self, path, loads):
+        self._path = path
+        self.set(loads)
+
+    def set(self, loads):
+        """Rewrites the scenario file in one step; the simulation takes it over while it runs."""
+        text = "boards:\n" + "".join(self._board(index, load) for index, load in enumerate(loads))
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(text)
+        os.replace(fresh, self._path)
+
+    @staticmethod
+    def _board(index, load):
+        lines = [f"  - board: A100-40\n    load: {0 if load is None else load}\n"]
+        if load is None:
+            lines.append(f"    events:\n      - at: 0\n        fault: {_LOST}\n")
+        return "".join(lines)
+
+
+class Agent:
+    def __init__(self, cluster, name, loads, tls=None, client_authority=None, metrics=None, configuration=False):
+        self.cluster, self.name = cluster, name
+        self.port = cluster.ports.take()
+        self._folder = cluster.work / name
+        self._folder.mkdir()
+        self.gpus = Gpus(self._folder / "gpus.yaml", loads)
+        self._tls, self._client_authority = tls, client_authority
+        self._config = self._folder / "config.yaml" if configuration or metrics is not None else None
+        if self._config:
+            self.write_metrics(metrics or [])
+        self._child, self._starts = None, 0
+
+    @property
+    def address(self):
+        """For plaintext triggers; with TLS the name must be the certificate's: use `tls_address`."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def tls_address(self):
+        return f"localhost:{self.port}"
+
+    def _argv(self):
+        argv = [settings.PROGRAM, "agent", "--listen", self.address, "--nvml-library", settings.NVML_LIBRARY,
+                "--log-level", "debug"]
+        if self._config:
+            argv += ["--config", self._config]
+        if self._tls:
+            argv += ["--tls-cert", self._tls[0], "--tls-key", self._tls[1]]
+        if self._client_authority:
+            argv += ["--tls-client-ca", self._client_authority]
+        return argv
+
+    def start(self):
+        """Returns when the port accepts connections."""
+        self._starts += 1
+        self._child = self.cluster.children.start(
+            f"{self.name}-{self._starts}", self._argv(), {"NVMLSIM_SCENARIO": str(self._folder / "gpus.yaml")})
+        wait.until(f"{self.name} to listen", self._is_listening, settings.PATIENCE_S, 0.02, self._child.require_running)
+
+    def _is_listening(self):
+        import socket
+
+        with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+            return True
+
+    def stop(self):
+        """SIGTERM; returns (seconds until it ended, exit status)."""
+        self.cluster.children.forget(self._child)
+        return self._child.stop(signal.SIGTERM, patience_s=10)
+
+    def close(self):
+        if self._child:
+            self.stop()
+
+    def write_metrics(self, entries):
+        """The `metrics:` list of the configuration file: defaults for triggers by metric name."""
+        self._config.write_text(json.dumps({"metrics": entries}, indent=1))
+
+    def reload(self):
+        self._child.send(signal.SIGHUP)
+
+    def log_text(self):
+        return self._child.log_text()
+
+    def page(self, path="/metrics"):
+        """A page of the agent's port, plaintext agents only."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().read().decode()
+        finally:
+            connection.close()
+
+    def open_streams(self, method):
+        """How many streams of this method are open, by the agent's own page."""
+        for line in self.page().splitlines():
+            if line.startswith("keda_gpu_scaler_open_streams{") and f'"{method}"' in line:
+                return int(float(line.rsplit(" ", 1)[1]))
+        return 0

@@ -1,0 +1,12 @@
+"""Trigger metadata that the scenarios share."""
+
+
+def trigger(agent, **keys):
+    """Utilisation summed over the node's boards, 80 per replica, newest readings: no window blurs a step."""
+    return {"scalerAddress": agent.address, "metricType": "gpu_utilization", "aggregation": "sum", "targetValue": "80",
+            "activationThreshold": "5", "window": "0", "activationWindow": "5", **keys}
+
+
+def is_close(number, wanted):
+    """The HPA shows an average rounded to milli; times the replicas that is off by less than this."""
+    return number is not None and abs(number - wanted) < 0.5

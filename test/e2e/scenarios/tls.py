@@ -1,0 +1,43 @@
+"""TLS and client certificates, as KEDA gets them from a TriggerAuthentication."""
+
+from rig import certs
+from rig.scenario import scenario
+
+from .common import is_close, trigger
+
+
+def _authority(context):
+    folder = context.cluster.work / f"{context.name}-pki"
+    return certs.Authority(folder, "scaler-ca")
+
+
+@scenario("TLS by TriggerAuthentication: caCert; the wrong authority is refused")
+def tls_with_ca(context):
+    authority, other = _authority(context), certs.Authority(context.cluster.work / f"{context.name}-pki", "other-ca")
+    agent = context.agent([80, 80], tls=authority.issue("agent", "/CN=agent"))
+    good, bad = context.workload(replicas=1, name="good"), context.workload(replicas=5, name="bad")
+    good.authenticate("scaler-tls", caCert=authority.certificate.read_text())
+    good.authenticate("other-tls", caCert=other.certificate.read_text())
+    bad.scale(trigger(agent, scalerAddress=agent.tls_address), authentication="other-tls")
+    good.scale(trigger(agent, scalerAddress=agent.tls_address), authentication="scaler-tls")
+    context.until("2 replicas at a sum of 160, read over TLS",
+                  lambda v: v.ready == "True" and v.replicas == 2 and is_close(v.value, 160), of=good)
+    context.until("Ready=False with the wrong authority", lambda v: v.ready == "False" and not v.hpa, of=bad)
+    context.expect(bad.view().replicas == 5, "no scaling over an untrusted connection")
+
+
+@scenario("mutual TLS by TriggerAuthentication; a trigger without the client's certificate is refused")
+def mutual_tls(context):
+    authority = _authority(context)
+    agent = context.agent([80, 80], tls=authority.issue("agent", "/CN=agent"), client_authority=authority.certificate)
+    certificate, key = authority.issue("keda-client", "/CN=keda-operator")
+    good, bad = context.workload(replicas=1, name="good"), context.workload(replicas=5, name="bad")
+    ca = authority.certificate.read_text()
+    good.authenticate("full", caCert=ca, tlsClientCert=certificate.read_text(), tlsClientKey=key.read_text())
+    good.authenticate("half", caCert=ca)
+    bad.scale(trigger(agent, scalerAddress=agent.tls_address), authentication="half")
+    good.scale(trigger(agent, scalerAddress=agent.tls_address), kind="external-push", authentication="full")
+    context.until("2 replicas at a sum of 160, read over mutual TLS",
+                  lambda v: v.ready == "True" and v.replicas == 2 and is_close(v.value, 160), of=good)
+    context.until("Ready=False without a client certificate", lambda v: v.ready == "False" and not v.hpa, of=bad)
+    context.expect(bad.view().replicas == 5, "no scaling without a connection")
