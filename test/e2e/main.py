@@ -1,6 +1,7 @@
 """Entry point of `make e2e`: brings the bench up, runs the scenarios, prints `N passed, N failed`. Started by ./run."""
 
 import argparse
+import os
 import pathlib
 import signal
 import sys
@@ -9,7 +10,7 @@ import time
 sys.dont_write_bytecode = True
 
 import scenarios  # noqa: E402  (registers them)
-from rig import cluster, runner, settings  # noqa: E402
+from rig import cluster, procs, runner, settings, wait  # noqa: E402
 from rig import scenario as registry  # noqa: E402
 
 
@@ -37,18 +38,31 @@ def _hold(bench):
         bench.children.require_running()
 
 
+def _end_at_once_on_signals(bench, run):
+    """Scenarios run in threads that nobody can interrupt: end the children and leave."""
+    def leave(number, _frame):
+        run.abandon()
+        bench.stop()
+        os._exit(128 + number)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, leave)
+
+
 def _run(arguments, tools):
     bench = cluster.Cluster(tools)
     began = time.monotonic()
     print(f"logs: {bench.logs}", flush=True)
+    run = runner.Runner(bench, _choose(arguments.scenario), arguments.at_once)
+    _end_at_once_on_signals(bench, run)
     try:
         bench.start()
         print(f"etcd, kube-apiserver, kube-controller-manager and KEDA are up ({time.monotonic() - began:.1f} s)\n",
               flush=True)
-        run = runner.Runner(bench, _choose(arguments.scenario), arguments.at_once)
         run.run()
         if arguments.hold:
             _hold(bench)
+    except (procs.ChildFailed, wait.TimedOut) as error:
+        run.failed.append(f"the bench itself: {error}")
     finally:
         bench.stop()
     if run.failed:
@@ -65,11 +79,7 @@ def main():
         return 0
     for missing in (path for path in (settings.PROGRAM, settings.NVML_LIBRARY) if not path.exists()):
         sys.exit(f"{missing} does not exist: run `make` first")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        return _run(arguments, {name: pathlib.Path(folder) for name, folder in (t.split("=", 1) for t in arguments.tool)})
-    except KeyboardInterrupt:
-        return 130
+    return _run(arguments, {name: pathlib.Path(folder) for name, folder in (t.split("=", 1) for t in arguments.tool)})
 
 
 if __name__ == "__main__":

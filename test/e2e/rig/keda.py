@@ -1,5 +1,6 @@
 """KEDA's operator and metrics adapter outside a cluster, wired to the API server. It knows nothing of our agent."""
 
+import json
 import re
 import shutil
 
@@ -21,6 +22,17 @@ class Keda:
         self._start_adapter(metrics_service)
         wait.until("KEDA's metrics adapter to be available behind the API server", self._is_available,
                    settings.PATIENCE_S, alive=self.plane.children.require_running)
+
+    def scaler_errors(self, namespace):
+        """What scalers answered to calls for ScaledObjects of this namespace, by the operator's log."""
+        found = []
+        for line in self.operator.log_text().splitlines():
+            if '"external_scaler"' not in line or f'"namespace":"{namespace}"' not in line:
+                continue
+            entry = json.loads(line)
+            if entry.get("level") == "error":
+                found.append(entry["error"])
+        return found
 
     def _install_definitions(self):
         """Server-side apply: the ScaledJob definition is too large for a client-side one."""

@@ -6,14 +6,18 @@ import threading
 import time
 import traceback
 
-from . import scenario
+from . import procs, scenario, wait
 
 
 class Runner:
     def __init__(self, cluster, chosen, at_once):
         self._cluster, self._chosen, self._at_once = cluster, chosen, at_once
         self._print_lock = threading.Lock()
-        self.passed, self.failed = 0, []
+        self.passed, self.failed, self._abandoned = 0, [], False
+
+    def abandon(self):
+        """What fails from now on fails because the bench is being ended: say nothing."""
+        self._abandoned = True
 
     def run(self):
         with concurrent.futures.ThreadPoolExecutor(self._at_once) as pool:
@@ -36,14 +40,16 @@ class Runner:
         """None, or what went wrong as text."""
         try:
             work()
-        except scenario.Failed as error:
+        except (scenario.Failed, procs.ChildFailed, wait.TimedOut) as error:
             return str(error)
-        except Exception:  # a defect of the rig or a program that died: the scenario failed all the same
+        except Exception:  # a defect of the rig: the scenario failed all the same
             return traceback.format_exc()
         return None
 
     def _report(self, title, context, problem, seconds):
         with self._print_lock:
+            if self._abandoned:
+                return
             if problem is None:
                 self.passed += 1
             else:

@@ -37,6 +37,9 @@ def fallback_acts(context):
     context.until("the HPA to say that it has no metric", lambda v: v.scaling_active == "FailedGetExternalMetric",
                   of=plain)
     context.holds("no scaling without a reading", lambda v: v.replicas == 3, 8, of=plain)
+    failures = [text for text in plain.events() if "Failed" in text]
+    context.note(f"KEDA's event: {failures[-1] if failures else 'none'}")
+    context.expect(any("Unavailable" in text for text in failures), f"an event quotes our UNAVAILABLE, got {failures}")
     context.note("all are back")
     agent.gpus.set([60] * 4)
     for workload in (guarded, plain):

@@ -16,7 +16,7 @@ def hpa_reads_our_value(context):
     context.expect(workload.external_value() == 200, "the external metrics API gives exactly 200")
     names = workload.scaled_object()["status"]["externalMetricNames"]
     context.expect(len(names) == 1 and names[0].startswith("s0-"), f"one metric, named s0-..., got {names}")
-    context.expect(workload.view().active == "True", "the condition Active is True")
+    context.until("the condition Active=True", lambda v: v.active == "True")
 
 
 @scenario("replicas follow a rising and falling sum, down to zero and up again")
