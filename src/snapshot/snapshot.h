@@ -98,6 +98,7 @@ struct snapshot_xid {
 
 struct snapshot_device {
     uint32_t id; /* of this incarnation: never used again, even if the same UUID comes back */
+    int64_t first_seen_ns; /* taken_ns of the first snapshot that had this incarnation; set by the store */
     enum snapshot_kind kind;
     bool is_lost;                 /* fell off the bus or needs a reset: its readings no longer move */
     char lost_reason[SNAPSHOT_TEXT_MAX];
@@ -160,7 +161,7 @@ struct snapshot {
     struct snapshot_frame *const *frames; /* oldest first, the last one is of taken_ns */
 };
 
-/* Snapshots are shared between threads by reference count. */
+/* Snapshots are shared between threads by reference count; both only for what snapshot_store_publish returned. */
 struct snapshot *snapshot_ref(const struct snapshot *s);
 void snapshot_unref(const struct snapshot *s); /* accepts NULL */
 
@@ -180,7 +181,8 @@ bool snapshot_is_fresh(const struct snapshot *s, const struct snapshot_device *d
 bool snapshot_mean(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field, int64_t now_ns,
                    int64_t window_ns, double *ret_mean);
 
-/* The largest sample of the field taken in [now - window, now]; at least the newest reading. Same conditions. */
+/* The largest sample of the field taken in [now - window, now]; at least the newest reading. Same conditions. Samples
+ * less than a second apart are kept together, so that one just before the window may count. */
 bool snapshot_peak(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field, int64_t now_ns,
                    int64_t window_ns, double *ret_peak);
 
@@ -197,7 +199,7 @@ void snapshot_store_free(struct snapshot_store *store);
 struct snapshot *snapshot_store_header(struct snapshot_store *store);
 
 /* Add a device at the end (copy of *device with a fresh id; readings are reset). Returns its place for record/fail, valid
- * until the next add or remove. NULL at SNAPSHOT_DEVICES_MAX. */
+ * until it is removed. NULL at SNAPSHOT_DEVICES_MAX. Remove an old incarnation of the UUID first: nothing here does. */
 struct snapshot_device *snapshot_store_add(struct snapshot_store *store, const struct snapshot_device *device);
 /* The device of this UUID as the store has it, or NULL. The caller may change identity fields, is_lost and xids. */
 struct snapshot_device *snapshot_store_find(struct snapshot_store *store, const char *uuid);
@@ -206,7 +208,7 @@ void snapshot_store_remove_all(struct snapshot_store *store);
 /* Keep devices in index order, each GPU followed by its MIG devices by instance ids. */
 void snapshot_store_sort(struct snapshot_store *store);
 
-/* A good reading. The value stands for the time since the previous good reading of the field (at most one period of the
+/* A good reading, taken at now_ns > 0. The value stands for the time since the previous good reading of the field (at most one period of the
  * field when that is older than the age limit): integrals grow by value * time. Values that are not finite or < 0 count
  * as a failure. */
 void snapshot_store_record(struct snapshot_store *store, struct snapshot_device *device, enum snapshot_field field,
@@ -214,8 +216,9 @@ void snapshot_store_record(struct snapshot_store *store, struct snapshot_device 
 /* An attempt without a value: SNAPSHOT_UNSUPPORTED or SNAPSHOT_FAILED. */
 void snapshot_store_fail(struct snapshot_device *device, enum snapshot_field field, enum snapshot_status status);
 
-/* An immutable snapshot of everything as it stands, with one reference for the caller. Frames closer than a second to
- * the last kept one replace nothing: at most 320 are kept, none older than SNAPSHOT_WINDOW_MAX_NS plus one period. */
+/* An immutable snapshot of everything as it stands, with one reference for the caller. A frame closer than
+ * 950 ms to the last kept one is in this snapshot only; at most 320 are kept: those of the longest window and one before
+ * it. now_ns > 0 and not before the last call's. */
 struct snapshot *snapshot_store_publish(struct snapshot_store *store, int64_t now_ns);
 
 #endif

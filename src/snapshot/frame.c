@@ -1,0 +1,60 @@
+/* Frames: how they are laid out, counted and searched. Who makes them, and when, is the store. */
+#include "snapshot/frame.h"
+
+#include <assert.h>
+
+static_assert(SNAPSHOT_SLOT_COUNT <= 32, "a frame keeps its slots in 32 bits");
+
+int snapshot_field_slot(enum snapshot_field field)
+{
+    static const bool has_past_of[SNAPSHOT_FIELD_COUNT] = {
+#define X(id, name, unit, has_past) [SNAPSHOT_##id] = (has_past),
+        SNAPSHOT_FIELDS(X)
+#undef X
+    };
+    if (field >= SNAPSHOT_FIELD_COUNT || !has_past_of[field])
+        return -1;
+    int slot = 0;
+    for (unsigned i = 0; i < field; i++)
+        slot += has_past_of[i];
+    return slot;
+}
+
+struct snapshot_frame *snapshot_frame_new(int64_t taken_ns, size_t n_devices, size_t n_cells)
+{
+    size_t head = sizeof(struct snapshot_frame), cells = n_cells * sizeof(struct snapshot_cell);
+    char *block = (char *)mem_new_array(1, head + cells + n_devices * sizeof(struct snapshot_past));
+    struct snapshot_frame *f = (struct snapshot_frame *)(void *)block;
+    atomic_init(&f->refs, 1);
+    f->taken_ns = taken_ns;
+    f->n_devices = n_devices;
+    f->cells = (struct snapshot_cell *)(void *)(block + head);
+    f->devices = (struct snapshot_past *)(void *)(block + head + cells);
+    return f;
+}
+
+struct snapshot_frame *snapshot_frame_ref(struct snapshot_frame *f)
+{
+    atomic_fetch_add_explicit(&f->refs, 1, memory_order_relaxed);
+    return f;
+}
+
+void snapshot_frame_unref(struct snapshot_frame *f)
+{
+    if (f && atomic_fetch_sub_explicit(&f->refs, 1, memory_order_acq_rel) == 1)
+        free(f);
+}
+
+const struct snapshot_cell *snapshot_frame_find(const struct snapshot_frame *f, uint32_t id, int slot, size_t place)
+{
+    const struct snapshot_past *past = NULL;
+    if (place < f->n_devices && f->devices[place].id == id)
+        past = &f->devices[place];
+    for (size_t i = 0; !past && i < f->n_devices; i++)
+        if (f->devices[i].id == id)
+            past = &f->devices[i];
+    uint32_t bit = UINT32_C(1) << slot;
+    if (!past || !(past->slots & bit))
+        return NULL;
+    return &f->cells[past->first + (uint32_t)__builtin_popcount(past->slots & (bit - 1))];
+}

@@ -1,0 +1,55 @@
+/* The past of devices, private to snapshot/: what a frame holds and how it is found. The store makes frames, snapshots
+ * share them by reference count. */
+#ifndef SNAPSHOT_FRAME_H
+#define SNAPSHOT_FRAME_H
+
+#include "snapshot/snapshot.h"
+
+#include <stdatomic.h>
+
+/* Where one field of one device stood at the moment of a frame. A reading stands for the time before it, so between two
+ * cells the last valid_ns(newer) - valid_ns(older) nanoseconds before the newer sample are covered, evenly enough. */
+struct snapshot_cell {
+    double integral;   /* of value over valid time since the device appeared; unit x nanoseconds */
+    int64_t valid_ns;  /* time covered by good readings since the device appeared */
+    int64_t sample_ns; /* when the newest good reading was taken */
+    double low, high;  /* of the samples since the frame kept before this one; +HUGE_VAL and -1 without a sample */
+};
+
+struct snapshot_past {
+    uint32_t id;    /* snapshot_device.id */
+    uint32_t slots; /* bit per past slot that has had a good reading */
+    uint32_t first; /* index of the first of its cells */
+};
+
+struct snapshot_frame {
+    atomic_uint refs;
+    int64_t taken_ns;
+    size_t n_devices;
+    struct snapshot_past *devices; /* in the same block, as are the cells */
+    struct snapshot_cell *cells;
+};
+
+/* The slot of a field with a past, or -1. Slots number the fields with a past in table order. */
+int snapshot_field_slot(enum snapshot_field field);
+enum {
+#define X(id, name, unit, has_past) +(has_past)
+    SNAPSHOT_SLOT_COUNT = 0 SNAPSHOT_FIELDS(X)
+#undef X
+};
+
+struct snapshot_frame *snapshot_frame_new(int64_t taken_ns, size_t n_devices, size_t n_cells);
+struct snapshot_frame *snapshot_frame_ref(struct snapshot_frame *f);
+void snapshot_frame_unref(struct snapshot_frame *f);
+
+/* The cell of a device's slot, or NULL where the device or the field had not been read yet. `place` is where the device
+ * probably is; any number will do. */
+const struct snapshot_cell *snapshot_frame_find(const struct snapshot_frame *f, uint32_t id, int slot, size_t place);
+
+/* A snapshot with its reference count; readers see only the snapshot. */
+struct snapshot_published {
+    atomic_uint refs;
+    struct snapshot snapshot;
+};
+
+#endif
