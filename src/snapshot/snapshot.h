@@ -208,9 +208,9 @@ void snapshot_store_remove_all(struct snapshot_store *store);
 /* Keep devices in index order, each GPU followed by its MIG devices by instance ids. */
 void snapshot_store_sort(struct snapshot_store *store);
 
-/* A good reading, taken at now_ns > 0. The value stands for the time since the previous good reading of the field (at most one period of the
- * field when that is older than the age limit): integrals grow by value * time. Values that are not finite or < 0 count
- * as a failure. */
+/* A good reading, taken at now_ns > 0. The value stands for the time since the previous good reading of the field (for
+ * one period of the field when that is older than the age limit): integrals grow by value * time. Values that are not
+ * finite or < 0 count as a failure. */
 void snapshot_store_record(struct snapshot_store *store, struct snapshot_device *device, enum snapshot_field field,
                            double value, int64_t now_ns);
 /* An attempt without a value: SNAPSHOT_UNSUPPORTED or SNAPSHOT_FAILED. */
