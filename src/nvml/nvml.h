@@ -39,7 +39,7 @@ enum nvml_rc_kind nvml_rc_kind(int rc);
  * container has lost its devices to a cgroup update (nvidia-container-toolkit #48); 18 that the driver was upgraded
  * under us. */
 enum nvml_rc_kind nvml_init_rc_kind(int rc);
-/* "GPU_IS_LOST"; "RC_1234" spelt as "UNKNOWN_CODE" for codes unknown to us. Static, never NULL. */
+/* "GPU_IS_LOST"; "UNKNOWN_CODE" for codes unknown to us. Static, never NULL. */
 const char *nvml_rc_name(int rc);
 /* What it means, without a full stop: "the NVIDIA driver is not loaded". Static, never NULL. */
 const char *nvml_rc_text(int rc);
@@ -74,6 +74,9 @@ const char *nvml_driver_version(const struct nvml *n);
 const char *nvml_library_version(const struct nvml *n);
 /* Does the library export `symbol` (one of NVML_SYMBOLS)? */
 bool nvml_has_symbol(const struct nvml *n, const char *symbol);
+/* Be told of every call into the library: with its symbol before, with NULL after. For counting, and for saying which
+ * call does not return. One observer; NULL ends it. `on_call` runs on the calling thread and must be quick. */
+void nvml_observe(struct nvml *n, void (*on_call)(void *context, const char *symbol), void *context);
 /* 12020 for CUDA 12.2. */
 int nvml_read_cuda_version(const struct nvml *n, int32_t *ret_version);
 
@@ -113,7 +116,7 @@ struct nvml_memory_reading {
     uint64_t total_bytes, used_bytes, free_bytes, reserved_bytes;
     bool has_reserved;
 };
-int nvml_read_memory(struct nvml *n, struct nvml_device *d, struct nvml_memory_reading *ret_memory);
+int nvml_read_memory(const struct nvml *n, struct nvml_device *d, struct nvml_memory_reading *ret_memory);
 int nvml_read_bar1(const struct nvml *n, struct nvml_device *d, struct nvml_memory *ret_memory);
 
 /* Percent, 0 to 100. NOT_SUPPORTED on every GPU with MIG on. */
@@ -121,20 +124,21 @@ int nvml_read_utilization(const struct nvml *n, struct nvml_device *d, struct nv
 enum nvml_engine { NVML_ENGINE_ENCODER, NVML_ENGINE_DECODER, NVML_ENGINE_JPEG, NVML_ENGINE_OFA };
 int nvml_read_engine(const struct nvml *n, struct nvml_device *d, enum nvml_engine engine, uint32_t *ret_percent);
 
-/* The driver's own ring of samples of `kind` (NVML_SAMPLES_) newer than since_us, into samples[*n_samples]; *n_samples
- * becomes their number (100 to 120 fit always). None newer: 0 and success. */
+/* The caller's array; len and value_type are set by the call. */
 struct nvml_samples {
     struct nvml_sample *samples;
     uint32_t capacity, len;
     enum nvml_value_type value_type;
 };
+/* The driver's own ring of samples of `kind` (NVML_SAMPLES_) newer than since_us, wall clock; an array of 120 has room
+ * for every kind, a smaller one gives INSUFFICIENT_SIZE. None newer: success and len 0. Not with MIG on. */
 int nvml_read_samples(const struct nvml *n, struct nvml_device *d, uint32_t kind, uint64_t since_us,
                       struct nvml_samples *samples);
 /* A sample's value as a number, by the type of the whole set. */
 double nvml_sample_number(enum nvml_value_type type, union nvml_value value);
 
 /* Degrees C, -20 to 150. */
-int nvml_read_temperature(struct nvml *n, struct nvml_device *d, int32_t *ret_celsius);
+int nvml_read_temperature(const struct nvml *n, struct nvml_device *d, int32_t *ret_celsius);
 int nvml_read_threshold(const struct nvml *n, struct nvml_device *d, uint32_t threshold, uint32_t *ret_celsius);
 int nvml_read_fan(const struct nvml *n, struct nvml_device *d, uint32_t *ret_percent); /* slow: 137 us */
 
@@ -142,7 +146,7 @@ int nvml_read_fan(const struct nvml *n, struct nvml_device *d, uint32_t *ret_per
 int nvml_read_power(const struct nvml *n, struct nvml_device *d, uint32_t *ret_mw);
 int nvml_read_power_limit(const struct nvml *n, struct nvml_device *d, uint32_t *ret_mw);
 /* Millijoules since the driver was loaded; starts again at 0 after a reload or reset. Volta and later. */
-int nvml_read_energy(struct nvml *n, struct nvml_device *d, uint64_t *ret_mj);
+int nvml_read_energy(const struct nvml *n, struct nvml_device *d, uint64_t *ret_mj);
 
 int nvml_read_clock(const struct nvml *n, struct nvml_device *d, uint32_t clock, uint32_t *ret_mhz); /* NVML_CLK_ */
 int nvml_read_max_clock(const struct nvml *n, struct nvml_device *d, uint32_t clock, uint32_t *ret_mhz);
@@ -240,6 +244,7 @@ int nvml_gpm_take(const struct nvml *n, struct nvml_device *d, struct nvml_gpm_s
 /* The same for one GPU instance; `d` is the parent GPU. */
 int nvml_gpm_take_mig(const struct nvml *n, struct nvml_device *d, uint32_t gpu_instance,
                       struct nvml_gpm_sample *sample);
+enum { NVML_GPM_METRICS_MAX = 64 }; /* in one call of ours */
 /* Metrics between two samples taken at least 100 ms apart, older first. The caller sets metric_id; each gets its rc and
  * value (percent 0 to 100, MiB/s). Returns the call's code, which is also each metric's rc when the call failed. */
 int nvml_gpm_read(struct nvml *n, struct nvml_gpm_sample *older, struct nvml_gpm_sample *newer,
