@@ -1,0 +1,295 @@
+/* The agent: start, run, reload, stop. */
+#include "agent/agent.h"
+
+#include "agent/agent_private.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TRIGGERS_MAX = 1024 };
+
+/* ---- readings ---- */
+
+static const struct snapshot *current_snapshot(void *context)
+{
+    const struct agent *a = context;
+    return a->snapshot;
+}
+
+/* On the sampler's thread. */
+static void on_sampled(void *context)
+{
+    struct agent *a = context;
+    net_wakeup_send(a->wakeup);
+}
+
+static void on_wakeup(void *context)
+{
+    struct agent *a = context;
+    const struct snapshot *fresh = gpu_take(a->sampler);
+    if (!fresh)
+        return;
+    const struct snapshot *previous = a->snapshot;
+    a->snapshot = fresh;
+    agent_log_snapshot(a, previous, fresh);
+    snapshot_unref(previous);
+    service_tick(a->service);
+}
+
+/* For people who look for the reason of a value. */
+static void observe(void *context, const struct service_observation *o)
+{
+    struct agent *a = context;
+    const struct trigger_evaluation *v = o->evaluation;
+    if (v->trigger->metric == TRIGGER_PCIE_TX_KBPS || v->trigger->metric == TRIGGER_PCIE_RX_KBPS)
+        gpu_want(a->sampler, v->trigger->metric == TRIGGER_PCIE_TX_KBPS ? SNAPSHOT_PCIE_TX : SNAPSHOT_PCIE_RX,
+                 net_now_ns(a->loop) + 120 * NS_PER_S);
+    bool is_activity = strcmp(o->method, "IsActive") == 0 || strcmp(o->method, "StreamIsActive") == 0;
+    const struct err *error = is_activity ? &v->active_error : &v->value_error;
+    log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns), LOG_STR("name", o->name),
+              LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name), LOG_DBL("value", v->value),
+              LOG_DBL("target", v->trigger->target), LOG_BOOL("active", v->is_active),
+              LOG_STR("rule", is_activity ? v->active_rule : v->rule),
+              LOG_STR("error", error->class == ERR_NONE ? "" : error->text),
+              LOG_STR("warning", v->n_warnings ? v->warnings[0] : ""));
+}
+
+/* ---- stop ---- */
+
+static void finish(void *context)
+{
+    struct agent *a = context;
+    net_loop_stop(a->loop);
+}
+
+static void on_drained(void *context)
+{
+    struct agent *a = context;
+    if (--a->n_draining == 0)
+        finish(a);
+}
+
+static void start_drain(void *context)
+{
+    struct agent *a = context;
+    a->n_draining = a->n_listeners;
+    net_timer_start(a->deadline, a->config->drain_ns, 0);
+    for (size_t i = 0; i < a->n_listeners; i++)
+        net_listener_drain(a->listeners[i], a->config->drain_ns, on_drained, a);
+    if (a->n_listeners == 0)
+        finish(a);
+}
+
+/* NOT_SERVING first, so that nobody new comes; a second signal ends it at once. */
+static void on_terminate(void *context)
+{
+    struct agent *a = context;
+    if (a->is_draining) {
+        log_warn("agent", "second signal: ends at once");
+        finish(a);
+        return;
+    }
+    a->is_draining = true;
+    log_info("agent", "draining");
+    service_drain(a->service);
+    if (a->config->shutdown_delay_ns > 0) {
+        struct net_timer *delay = net_timer_new(a->loop, start_drain, a);
+        net_timer_free(a->second); /* its place keeps the one-shot timer until the end */
+        a->second = delay;
+        net_timer_start(delay, a->config->shutdown_delay_ns, 0);
+    } else {
+        start_drain(a);
+    }
+}
+
+/* ---- reload and other signals ---- */
+
+static void apply(struct agent *a, const struct agent_reloadable *next)
+{
+    a->reloadable = *next;
+    log_configure(next->log_level, next->log_format);
+    struct trigger_settings settings = {
+        .default_scope = TRIGGER_NODE, .defaults = next->defaults, .n_defaults = next->n_defaults};
+    if (a->triggers)
+        trigger_cache_flush(a->triggers, &settings);
+    else
+        a->triggers = trigger_cache_new(&settings, TRIGGERS_MAX);
+}
+
+static void on_hangup(void *context)
+{
+    struct agent *a = context;
+    struct err e;
+    if (a->tls)
+        net_tls_reload(a->tls);
+    if (!a->config->reload)
+        return;
+    struct agent_reloadable next = a->reloadable;
+    if (a->config->reload(a->config->reload_context, &next, &e) < 0) {
+        log_error("agent", "reload failed; the old configuration stays", LOG_STR("error", e.text));
+        return;
+    }
+    apply(a, &next);
+    service_reload(a->service);
+    log_info("agent", "reloaded", LOG_INT("metrics", next.n_defaults));
+}
+
+static void on_usr2(void *context)
+{
+    struct agent *a = context;
+    if (gpu_is_released(a->sampler)) {
+        log_info("agent", "takes NVML up again");
+        gpu_resume(a->sampler);
+    } else {
+        log_info("agent", "lets go of NVML until the next SIGUSR2");
+        gpu_release(a->sampler);
+    }
+}
+
+/* Each second: streams that wait for an age to pass, and a state that only a restart ends. */
+static void on_second(void *context)
+{
+    struct agent *a = context;
+    service_tick(a->service);
+    char call[128];
+    if (gpu_is_stuck(a->sampler, net_now_ns(a->loop), 5 * NS_PER_S, call, sizeof(call)))
+        log_warn("nvml", "a driver call does not return; readings age", LOG_STR("call", call));
+    const char *reason = gpu_restart_reason(a->sampler);
+    if (reason && !a->is_draining) {
+        log_error("agent", "only a restart can help; exits", LOG_STR("reason", reason));
+        a->exit_code = 1;
+        on_terminate(a);
+    }
+}
+
+/* ---- start ---- */
+
+static int add_listener(struct agent *a, const char *address, struct net_tls *tls, struct err *e)
+{
+    struct net_listen_config config = {
+        .address = address,
+        .tls = tls,
+        .h2 = rpc_server_protocol(a->rpc),
+        .http1 = http_server_protocol(a->http),
+        .limits = &a->config->limits,
+    };
+    struct net_listener *listener = net_listen(a->loop, &config, e);
+    if (!listener)
+        return -1;
+    a->listeners[a->n_listeners++] = listener;
+    log_info("agent", "listening", LOG_STR("address", net_listener_address(listener)), LOG_BOOL("tls", tls != NULL));
+    return 0;
+}
+
+static int listen_all(struct agent *a, struct err *e)
+{
+    const struct agent_config *c = a->config;
+    if (c->tls.cert && !(a->tls = net_tls_server_new(a->loop, &c->tls, e)))
+        return -1;
+    for (size_t i = 0; i < c->n_listen; i++)
+        if (add_listener(a, c->listen[i], a->tls, e) < 0)
+            return -1;
+    if (c->metrics_listen && add_listener(a, c->metrics_listen, c->is_metrics_tls ? a->tls : NULL, e) < 0)
+        return -1;
+    return c->probe_listen ? add_listener(a, c->probe_listen, NULL, e) : 0;
+}
+
+static int add_signals(struct agent *a, struct err *e)
+{
+    static const struct {
+        int number;
+        void (*handler)(void *);
+    } rows[] = {{SIGTERM, on_terminate}, {SIGINT, on_terminate}, {SIGHUP, on_hangup}, {SIGUSR2, on_usr2}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        a->signals[a->n_signals] = net_signal_new(a->loop, rows[i].number, rows[i].handler, a, e);
+        if (!a->signals[a->n_signals++])
+            return -1;
+    }
+    return 0;
+}
+
+static void build_servers(struct agent *a)
+{
+    const struct agent_config *c = a->config;
+    a->gets = net_gets_new();
+    a->http = http_server_new(a->gets, a->metrics);
+    a->rpc = rpc_server_new(&(struct rpc_server_config){.loop = a->loop, .metrics = a->metrics, .gets = a->gets});
+    apply(a, &c->reloadable);
+    a->service = service_new(&(struct service_config){
+        .loop = a->loop,
+        .metrics = a->metrics,
+        .server = a->rpc,
+        .triggers = a->triggers,
+        .source = {current_snapshot, a},
+        .has_reflection = c->has_reflection,
+        .observe = observe,
+        .observe_context = a,
+    });
+    a->exporter = exporter_new(&(struct exporter_config){
+        .metrics = a->metrics,
+        .node_name = c->node_name,
+        .version = c->version,
+        .start_wall_ns = time_wall_ns(),
+    });
+    agent_add_pages(a);
+}
+
+/* Listen first, load NVML after: a node without a driver is a state to report. */
+static int start(struct agent *a, struct err *e)
+{
+    a->loop = net_loop_new(a->metrics, e);
+    if (!a->loop)
+        return -1;
+    build_servers(a);
+    a->wakeup = net_wakeup_new(a->loop, on_wakeup, a, e);
+    if (!a->wakeup || add_signals(a, e) < 0 || listen_all(a, e) < 0)
+        return -1;
+    a->deadline = net_timer_new(a->loop, finish, a);
+    a->second = net_timer_new(a->loop, on_second, a);
+    net_timer_start(a->second, NS_PER_S, NS_PER_S);
+    a->sampler = gpu_start(&a->config->gpu, on_sampled, a, e);
+    return a->sampler ? 0 : -1;
+}
+
+static void stop(struct agent *a)
+{
+    if (a->sampler && !gpu_stop(a->sampler))
+        log_warn("nvml", "left the sampler behind in a driver call that does not return");
+    for (size_t i = 0; i < a->n_listeners; i++)
+        net_listener_free(a->listeners[i]);
+    for (size_t i = 0; i < a->n_signals; i++)
+        net_signal_free(a->signals[i]);
+    net_timer_free(a->second);
+    net_timer_free(a->deadline);
+    net_wakeup_free(a->wakeup);
+    rpc_server_free(a->rpc);
+    http_server_free(a->http);
+    service_free(a->service);
+    exporter_free(a->exporter);
+    trigger_cache_free(a->triggers);
+    net_gets_free(a->gets);
+    net_tls_free(a->tls);
+    snapshot_unref(a->snapshot);
+    net_loop_free(a->loop);
+    metrics_free(a->metrics);
+}
+
+int agent_run(const struct agent_config *config)
+{
+    struct agent a = {.config = config, .metrics = metrics_new()};
+    struct err e;
+    log_configure(config->reloadable.log_level, config->reloadable.log_format);
+    log_info("agent", "starting", LOG_STR("version", config->version), LOG_STR("node", config->node_name));
+    if (start(&a, &e) < 0) {
+        log_error("agent", "cannot start", LOG_STR("error", e.text));
+        a.exit_code = 1;
+    } else {
+        if (config->started)
+            config->started(config->started_context, a.loop, net_listener_address(a.listeners[0]));
+        net_loop_run(a.loop);
+        log_info("agent", "stopped", LOG_INT("exit_code", a.exit_code));
+    }
+    stop(&a);
+    return a.exit_code;
+}

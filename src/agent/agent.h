@@ -1,0 +1,50 @@
+/* agent: the program that runs on each GPU node. It wires the sampler to the servers, and decides about signals, reload,
+ * drain and logging. Wiring only: every rule lives in a module below. */
+#ifndef AGENT_AGENT_H
+#define AGENT_AGENT_H
+
+#include "base/base.h"
+#include "gpu/gpu.h"
+#include "log/log.h"
+#include "net/net.h"
+#include "trigger/trigger.h"
+
+enum { AGENT_LISTEN_MAX = 8 };
+
+/* What a reload may change. */
+struct agent_reloadable {
+    enum log_level log_level;
+    enum log_format log_format;
+    struct trigger_default *defaults; /* of the `metrics:` entries; owned by whoever filled the struct */
+    size_t n_defaults;
+};
+
+/* What the command line, environment and file came to. Texts outlive the agent. */
+struct agent_config {
+    const char *listen[AGENT_LISTEN_MAX]; /* gRPC (and GET) addresses; at least one */
+    size_t n_listen;
+    const char *metrics_listen; /* NULL = off */
+    const char *probe_listen;   /* NULL = off; always plaintext: the kubelet's probes know no client certificate */
+    struct net_tls_files tls;   /* cert NULL = plaintext */
+    bool is_metrics_tls;        /* the metrics port speaks TLS too */
+    struct gpu_config gpu;
+    struct net_limits limits;
+    const char *node_name; /* "" unknown */
+    bool has_reflection;
+    int64_t drain_ns;          /* longest time from SIGTERM to exit */
+    int64_t shutdown_delay_ns; /* NOT_SERVING, but still serving, before the drain starts */
+    struct agent_reloadable reloadable;
+    /* SIGHUP: read the configuration again. 0, or -1 and an error: the old one stays. May be NULL. */
+    int (*reload)(void *context, struct agent_reloadable *ret, struct err *e);
+    void *reload_context;
+    /* Called on the loop once everything listens (may be NULL): for demo, which goes on in the same loop. */
+    void (*started)(void *context, struct net_loop *loop, const char *address);
+    void *started_context;
+    const char *version, *build; /* "0.1.0", "gcc 12.2" */
+};
+
+/* Runs until a signal ends it. Returns the exit code of the program: 0 after a drain, 1 after a failure that was logged
+ * (a listener that cannot be had, a state that only a restart helps). */
+int agent_run(const struct agent_config *config);
+
+#endif

@@ -1,0 +1,24 @@
+/* exporter: what /metrics shows: devices of the newest snapshot, the sampler, the process, and the counters that other
+ * modules registered. Rendering only: it decides no value. */
+#ifndef EXPORTER_EXPORTER_H
+#define EXPORTER_EXPORTER_H
+
+#include "base/base.h"
+#include "promtext/promtext.h"
+#include "snapshot/snapshot.h"
+
+struct exporter;
+struct exporter_config {
+    const struct metrics *metrics; /* counters of other modules */
+    const char *node_name;         /* "" unknown */
+    const char *version;
+    int64_t start_wall_ns; /* of the process */
+};
+struct exporter *exporter_new(const struct exporter_config *config);
+void exporter_free(struct exporter *x); /* accepts NULL */
+
+/* Append the whole page. snapshot may be NULL: nothing read yet. Ages are taken at now_ns. */
+void exporter_render(struct exporter *x, const struct snapshot *snapshot, int64_t now_ns, enum promtext_format format,
+                     struct buf *out);
+
+#endif

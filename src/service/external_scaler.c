@@ -1,0 +1,160 @@
+/* The unary calls of KEDA's ExternalScaler: IsActive, GetMetricSpec, GetMetrics. keda.md sections 1, 5 and 13. */
+#include "service/service_private.h"
+
+#include <math.h>
+
+/* A value or target as KEDA before 2.17 reads it. */
+static int64_t rounded(double value, int64_t least)
+{
+    int64_t whole = (int64_t)llround(value);
+    return whole < least ? least : whole;
+}
+
+void service_fill_spec(Externalscaler__MetricSpec *spec, const struct trigger *t)
+{
+    externalscaler__metric_spec__init(spec);
+    spec->metricname = (char *)(uintptr_t)t->metric_name; /* protobuf-c's structs know no const */
+    spec->targetsize = rounded(t->target, 1);
+    spec->targetsizefloat = t->target;
+}
+
+/* A refused question; the metric is unknown where the metadata could not be read. */
+static void count_error(struct service *s, const Externalscaler__ScaledObjectRef *ref, const char *metric)
+{
+    if (ref)
+        metric_add(service_subject(s, ref->namespace_, ref->name, metric)->errors, 1);
+}
+
+/* Decoded reference of a request that is one; NULL after the call was failed. */
+static Externalscaler__ScaledObjectRef *decode_ref(struct rpc_call *call, struct str request)
+{
+    ProtobufCAllocator allocator = service_allocator(call);
+    Externalscaler__ScaledObjectRef *ref = NULL;
+    if (!service_has_nul(request, 'r'))
+        ref = externalscaler__scaled_object_ref__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
+    if (!ref)
+        service_fail_decode(call);
+    return ref;
+}
+
+static void get_metric_spec(struct rpc_call *call, struct str request, void *context)
+{
+    struct service *s = context;
+    const Externalscaler__ScaledObjectRef *ref = decode_ref(call, request);
+    if (!ref)
+        return;
+    struct err e;
+    struct trigger *t = service_trigger(s, call, ref, &e);
+    if (!t) {
+        count_error(s, ref, "");
+        rpc_call_fail(call, &e);
+        return;
+    }
+    Externalscaler__MetricSpec spec, *specs[] = {&spec};
+    Externalscaler__GetMetricSpecResponse response;
+    service_fill_spec(&spec, t);
+    externalscaler__get_metric_spec_response__init(&response);
+    response.n_metricspecs = 1;
+    response.metricspecs = specs;
+
+    struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
+    if (!subject->target)
+        subject->target = metric_series(s->target, (const char *const *)subject->labels);
+    metric_set(subject->target, t->target);
+    service_reply(call, &response.base);
+    trigger_unref(t);
+}
+
+/* KEDA asks with the name of the spec, in lower case before 2.12, and with an `sN-` prefix before 2.7. Another name is
+ * answered all the same (there is one metric a trigger), as the reference does; the answer echoes what was asked. */
+static void reply_value(struct rpc_call *call, const char *asked_name, const struct trigger *t, double v)
+{
+    Externalscaler__MetricValue value, *values[] = {&value};
+    Externalscaler__GetMetricsResponse response;
+    externalscaler__metric_value__init(&value);
+    value.metricname = (char *)(uintptr_t)(*asked_name ? asked_name : t->metric_name);
+    value.metricvalue = rounded(v, 0);
+    value.metricvaluefloat = v;
+    /* KEDA takes the integer where the float is 0: a value that rounds to 1 while the float is > 0 is never mixed up,
+     * because a float > 0 wins. */
+    externalscaler__get_metrics_response__init(&response);
+    response.n_metricvalues = 1;
+    response.metricvalues = values;
+    service_reply(call, &response.base);
+}
+
+static void get_metrics(struct rpc_call *call, struct str request, void *context)
+{
+    struct service *s = context;
+    ProtobufCAllocator allocator = service_allocator(call);
+    Externalscaler__GetMetricsRequest *asked = NULL;
+    if (!service_has_nul(request, 'g'))
+        asked = externalscaler__get_metrics_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
+    if (!asked) {
+        service_fail_decode(call);
+        return;
+    }
+    const Externalscaler__ScaledObjectRef *ref = asked->scaledobjectref;
+    struct err e;
+    struct trigger *t = service_trigger(s, call, ref, &e);
+    if (!t) {
+        count_error(s, ref, "");
+        rpc_call_fail(call, &e);
+        return;
+    }
+    struct trigger_evaluation evaluation;
+    service_evaluate(s, call, "GetMetrics", ref, t, &evaluation);
+    struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
+    if (evaluation.value_error.class != ERR_NONE) {
+        metric_add(subject->errors, 1);
+        rpc_call_fail(call, &evaluation.value_error);
+    } else {
+        if (!subject->value)
+            subject->value = metric_series(s->value, (const char *const *)subject->labels);
+        metric_set(subject->value, evaluation.value);
+        reply_value(call, asked->metricname, t, evaluation.value);
+    }
+    trigger_unref(t);
+}
+
+static void is_active(struct rpc_call *call, struct str request, void *context)
+{
+    struct service *s = context;
+    const Externalscaler__ScaledObjectRef *ref = decode_ref(call, request);
+    if (!ref)
+        return;
+    struct err e;
+    struct trigger *t = service_trigger(s, call, ref, &e);
+    if (!t) {
+        count_error(s, ref, "");
+        rpc_call_fail(call, &e);
+        return;
+    }
+    struct trigger_evaluation evaluation;
+    service_evaluate(s, call, "IsActive", ref, t, &evaluation);
+    struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
+    if (evaluation.active_error.class != ERR_NONE) {
+        metric_add(subject->errors, 1);
+        rpc_call_fail(call, &evaluation.active_error);
+    } else {
+        if (!subject->active)
+            subject->active = metric_series(s->active, (const char *const *)subject->labels);
+        metric_set(subject->active, evaluation.is_active);
+        Externalscaler__IsActiveResponse response;
+        externalscaler__is_active_response__init(&response);
+        response.result = evaluation.is_active;
+        service_reply(call, &response.base);
+    }
+    trigger_unref(t);
+}
+
+void service_add_external_scaler(struct service *s)
+{
+    static const struct rpc_method methods[] = {
+        {.path = "/externalscaler.ExternalScaler/GetMetricSpec", .deadline_ns = SERVICE_DEADLINE_NS, .message = get_metric_spec},
+        {.path = "/externalscaler.ExternalScaler/GetMetrics", .deadline_ns = SERVICE_DEADLINE_NS, .message = get_metrics},
+        {.path = "/externalscaler.ExternalScaler/IsActive", .deadline_ns = SERVICE_DEADLINE_NS, .message = is_active},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+        service_add_method(s, &methods[i]);
+}

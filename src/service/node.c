@@ -1,0 +1,46 @@
+/* Our Node service: Explain. */
+#include "service/service_private.h"
+
+static void explain(struct rpc_call *call, struct str request, void *context)
+{
+    enum { TEXT_MAX = 256 << 10 };
+    struct service *s = context;
+    ProtobufCAllocator allocator = service_allocator(call);
+    Kedagpuscaler__V1__ExplainRequest *asked = NULL;
+    if (!service_has_nul(request, 'g'))
+        asked = kedagpuscaler__v1__explain_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
+    if (!asked) {
+        service_fail_decode(call);
+        return;
+    }
+    struct err e;
+    struct trigger *t = service_trigger(s, call, asked->scaledobjectref, &e);
+    if (!t) {
+        rpc_call_fail(call, &e);
+        return;
+    }
+    struct trigger_evaluation evaluation;
+    service_evaluate(s, call, "Explain", asked->scaledobjectref, t, &evaluation);
+    BUF_AUTO struct buf text;
+    BUF_AUTO struct buf json;
+    struct json writer;
+    buf_init(&text, TEXT_MAX);
+    buf_init(&json, TEXT_MAX);
+    json_init(&writer, &json, 0);
+    trigger_explain_text(&evaluation, &text);
+    trigger_explain_json(&evaluation, &writer);
+
+    Kedagpuscaler__V1__ExplainResponse response;
+    kedagpuscaler__v1__explain_response__init(&response);
+    response.text = (char *)(uintptr_t)buf_cstr(&text);
+    response.json = (char *)(uintptr_t)buf_cstr(&json);
+    service_reply(call, &response.base);
+    trigger_unref(t);
+}
+
+void service_add_node(struct service *s)
+{
+    static const struct rpc_method method = {
+        .path = "/kedagpuscaler.v1.Node/Explain", .deadline_ns = SERVICE_DEADLINE_NS, .message = explain};
+    service_add_method(s, &method);
+}

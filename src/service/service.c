@@ -1,0 +1,318 @@
+/* Wiring of the services: decoding helpers, what /metrics shows by ScaledObject, the list of open streams. */
+#include "service/service.h"
+
+#include "service/service_private.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUBJECTS_MAX = 2000, MESSAGE_MAX = 1 << 20 };
+
+static const struct metric_desc value_desc = {
+    .name = "keda_gpu_scaler_metric_value",
+    .help = "Last value given to KEDA, in the unit of the metric.",
+    .kind = METRIC_GAUGE,
+    .labels = {"scaledobject_namespace", "scaledobject", "metric"},
+    .max_series = SUBJECTS_MAX + 2,
+};
+static const struct metric_desc target_desc = {
+    .name = "keda_gpu_scaler_metric_target",
+    .help = "Target given to KEDA, in the unit of the metric.",
+    .kind = METRIC_GAUGE,
+    .labels = {"scaledobject_namespace", "scaledobject", "metric"},
+    .max_series = SUBJECTS_MAX + 2,
+};
+static const struct metric_desc active_desc = {
+    .name = "keda_gpu_scaler_metric_active",
+    .help = "1 if the last IsActive answer was true, 0 if it was false.",
+    .kind = METRIC_GAUGE,
+    .labels = {"scaledobject_namespace", "scaledobject", "metric"},
+    .max_series = SUBJECTS_MAX + 2,
+};
+static const struct metric_desc errors_desc = {
+    .name = "keda_gpu_scaler_metric_errors",
+    .help = "Questions about a metric that were answered with an error.",
+    .kind = METRIC_COUNTER,
+    .labels = {"scaledobject_namespace", "scaledobject", "metric"},
+    .max_series = SUBJECTS_MAX + 2,
+};
+static const struct metric_desc streams_desc = {
+    .name = "keda_gpu_scaler_open_streams",
+    .help = "Open server streams by method.",
+    .kind = METRIC_GAUGE,
+    .labels = {"method"},
+};
+static const struct metric_desc cached_desc = {
+    .name = "keda_gpu_scaler_cached_triggers",
+    .help = "Distinct trigger texts held parsed.",
+    .kind = METRIC_GAUGE,
+};
+
+static void subject_free(void *value)
+{
+    struct subject *subject = value;
+    struct service *s = subject->service;
+    const char *const *labels = (const char *const *)subject->labels;
+    metric_remove(s->value, labels);
+    metric_remove(s->target, labels);
+    metric_remove(s->active, labels);
+    metric_remove(s->errors, labels);
+    for (size_t i = 0; i < ARRAY_LEN(subject->labels); i++)
+        free(subject->labels[i]);
+    free(subject);
+}
+
+struct service *service_new(const struct service_config *config)
+{
+    static const char *const kinds[] = {"StreamIsActive", "StreamMetricSpec", "Watch"};
+    struct service *s = mem_new(struct service);
+    s->config = *config;
+    s->subjects = map_new(SUBJECTS_MAX, subject_free);
+    s->value = metric_register(config->metrics, &value_desc);
+    s->target = metric_register(config->metrics, &target_desc);
+    s->active = metric_register(config->metrics, &active_desc);
+    s->errors = metric_register(config->metrics, &errors_desc);
+    struct metric_family *streams = metric_register(config->metrics, &streams_desc);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        s->open_streams[i] = metric_series(streams, &kinds[i]);
+    s->cached_triggers = metric_only(metric_register(config->metrics, &cached_desc));
+    service_add_external_scaler(s);
+    service_add_streams(s);
+    service_add_health(s);
+    service_add_node(s);
+    if (config->has_reflection)
+        service_add_reflection(s);
+    return s;
+}
+
+void service_free(struct service *s)
+{
+    if (!s)
+        return;
+    map_free(s->subjects);
+    free(s);
+}
+
+void service_add_method(struct service *s, const struct rpc_method *method)
+{
+    assert(s->n_methods < SERVICE_METHODS_MAX);
+    struct rpc_method *own = &s->methods[s->n_methods++];
+    *own = *method;
+    own->context = s;
+    rpc_server_add(s->config.server, own, 1);
+}
+
+void service_tick(struct service *s)
+{
+    metric_set(s->cached_triggers, (double)trigger_cache_len(s->config.triggers));
+    service_tick_streams(s);
+    service_tick_health(s);
+}
+
+void service_reload(struct service *s)
+{
+    service_reload_streams(s);
+}
+
+void service_drain(struct service *s)
+{
+    s->is_draining = true;
+    service_tick_health(s);
+}
+
+/* ---- messages ---- */
+
+static void *arena_allocate(void *context, size_t size)
+{
+    return arena_alloc(context, size);
+}
+
+static void arena_release(void *context, void *memory)
+{
+    (void)context;
+    (void)memory;
+}
+
+ProtobufCAllocator service_allocator(struct rpc_call *call)
+{
+    return (ProtobufCAllocator){.alloc = arena_allocate, .free = arena_release, .allocator_data = rpc_call_arena(call)};
+}
+
+int service_send(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    enum { SMALL = 1024 };
+    uint8_t small[SMALL];
+    size_t len = protobuf_c_message_get_packed_size(message);
+    if (len > MESSAGE_MAX)
+        return -1;
+    MEM_AUTO uint8_t *large = len > SMALL ? (uint8_t *)mem_new_array(len, 1) : NULL;
+    uint8_t *bytes = large ? large : small;
+    (void)protobuf_c_message_pack(message, bytes);
+    return rpc_call_send(call, bytes, len);
+}
+
+void service_reply(struct rpc_call *call, const ProtobufCMessage *message)
+{
+    if (service_send(call, message) == 0)
+        rpc_call_finish(call, ERR_NONE, NULL);
+    else
+        rpc_call_finish(call, ERR_RESOURCE_EXHAUSTED, "the answer does not fit the limits of this connection");
+}
+
+void service_fail_decode(struct rpc_call *call)
+{
+    rpc_call_finish(call, ERR_INTERNAL,
+                    "the request could not be decoded: it is not a valid protobuf message of this method, holds a NUL "
+                    "inside a text, or decodes to more than 8 times its size");
+}
+
+int service_pairs(struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref, struct trigger_pair **ret_pairs,
+                  size_t *ret_n, struct err *e)
+{
+    if (!ref)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "scaledObjectRef is missing; KEDA sends the ScaledObject's name, namespace and metadata in it");
+    struct trigger_pair *pairs = arena_alloc(rpc_call_arena(call), ref->n_scalermetadata * sizeof(*pairs) + 1);
+    if (!pairs)
+        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the metadata is too large");
+    for (size_t i = 0; i < ref->n_scalermetadata; i++)
+        pairs[i] = (struct trigger_pair){.key = str_of(ref->scalermetadata[i]->key),
+                                         .value = str_of(ref->scalermetadata[i]->value)};
+    *ret_pairs = pairs;
+    *ret_n = ref->n_scalermetadata;
+    return 0;
+}
+
+struct trigger *service_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref,
+                                struct err *e)
+{
+    struct trigger_pair *pairs;
+    size_t n;
+    if (service_pairs(call, ref, &pairs, &n, e) < 0)
+        return NULL;
+    return trigger_cache_get(s->config.triggers, pairs, n, e);
+}
+
+void service_evaluate(struct service *s, struct rpc_call *call, const char *method,
+                      const Externalscaler__ScaledObjectRef *ref, const struct trigger *trigger,
+                      struct trigger_evaluation *ret)
+{
+    const struct snapshot *snapshot = s->config.source.current(s->config.source.context);
+    trigger_evaluate(trigger, snapshot, net_now_ns(s->config.loop), rpc_call_arena(call), ret);
+    if (!s->config.observe)
+        return;
+    struct service_observation observation = {
+        .method = method, .ns = ref->namespace_, .name = ref->name, .peer = rpc_call_peer(call), .evaluation = ret};
+    s->config.observe(s->config.observe_context, &observation);
+}
+
+struct subject *service_subject(struct service *s, const char *ns, const char *name, const char *metric)
+{
+    char key[512];
+    int len = snprintf(key, sizeof(key), "%s/%s/%s", ns, name, metric);
+    size_t key_len = len < (int)sizeof(key) ? (size_t)len : sizeof(key) - 1;
+    struct subject *subject = map_get(s->subjects, key, key_len);
+    if (subject)
+        return subject;
+    subject = mem_new(struct subject);
+    subject->service = s;
+    const char *texts[] = {ns, name, metric};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        subject->labels[i] = mem_strndup(texts[i], strnlen(texts[i], 253));
+    const char *const *labels = (const char *const *)subject->labels;
+    map_put(s->subjects, key, key_len, subject); /* before the series are made: it may drop an old subject's */
+    subject->errors = metric_series(s->errors, labels);
+    subject->value = subject->target = subject->active = NULL; /* made with their first value: absent is not zero */
+    return subject;
+}
+
+/* ---- streams ---- */
+
+struct stream *service_stream_new(struct service *s, struct rpc_call *call, enum stream_kind kind)
+{
+    struct stream *stream = mem_new(struct stream);
+    stream->kind = kind;
+    stream->service = s;
+    stream->call = call;
+    stream->last_status = -1;
+    stream->link = &s->streams[kind];
+    stream->next = *stream->link;
+    if (stream->next)
+        stream->next->link = &stream->next;
+    *stream->link = stream;
+    metric_add(s->open_streams[kind], 1);
+    rpc_call_set_state(call, stream);
+    return stream;
+}
+
+void service_stream_ended(struct rpc_call *call, void *context)
+{
+    struct service *s = context;
+    struct stream *stream = rpc_call_state(call);
+    if (!stream)
+        return;
+    metric_add(s->open_streams[stream->kind], -1);
+    *stream->link = stream->next;
+    if (stream->next)
+        stream->next->link = stream->link;
+    trigger_unref(stream->trigger);
+    free(stream->pairs);
+    free(stream->watched);
+    free(stream);
+}
+
+/* ---- NUL inside strings ---- */
+
+/* Reads a varint; returns its length in bytes, 0 when it is malformed. */
+static size_t read_varint(struct str in, uint64_t *ret)
+{
+    uint64_t value = 0;
+    for (size_t i = 0; i < in.len && i < 10; i++) {
+        uint64_t byte = (unsigned char)in.ptr[i];
+        value |= (byte & 0x7f) << (7 * i);
+        if (byte < 0x80) {
+            *ret = value;
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+/* The next length-delimited field; other kinds are passed over. False at the end or where the wire format breaks (the
+ * decoder then says so). */
+static bool next_field(struct str *in, uint64_t *ret_number, struct str *ret_content)
+{
+    while (in->len > 0) {
+        uint64_t tag, value;
+        size_t used = read_varint(*in, &tag);
+        struct str rest = {in->ptr + used, in->len - used};
+        size_t len = (tag & 7) == 1 ? 8 : (tag & 7) == 5 ? 4 : used ? read_varint(rest, &value) : 0;
+        if (used == 0 || len == 0 || len > rest.len)
+            return false;
+        rest = (struct str){rest.ptr + len, rest.len - len};
+        if ((tag & 7) == 2) {
+            if (value > rest.len)
+                return false;
+            *ret_number = tag >> 3;
+            *ret_content = (struct str){rest.ptr, value};
+            *in = (struct str){rest.ptr + value, rest.len - value};
+            return true;
+        }
+        *in = rest;
+    }
+    return false;
+}
+
+bool service_has_nul(struct str message, char shape)
+{
+    uint64_t number;
+    struct str content;
+    while (next_field(&message, &number, &content)) {
+        char inner = shape == 'g' && number == 1 ? 'r' : shape == 'r' && number == 3 ? 's' : 0;
+        if (inner ? service_has_nul(content, inner) : memchr(content.ptr, '\0', content.len) != NULL)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,101 @@
+/* Shared by the files of service only. */
+#ifndef SERVICE_SERVICE_PRIVATE_H
+#define SERVICE_SERVICE_PRIVATE_H
+
+#include "proto/proto.h"
+#include "service/service.h"
+
+enum { SERVICE_METHODS_MAX = 16 };
+/* Our own limit on each unary call: KEDA sets none, and a scaler that hangs stalls every HPA. keda.md 3.6 */
+#define SERVICE_DEADLINE_NS (1 * NS_PER_S)
+/* Memory of one evaluation outside a call. */
+enum { SERVICE_EVALUATION_MAX = 4 << 20 };
+
+enum stream_kind { STREAM_IS_ACTIVE, STREAM_METRIC_SPEC, STREAM_HEALTH, STREAM_KINDS };
+
+/* A call that stays open and is looked at on each tick. Linked into its service's list of that kind. */
+struct stream {
+    enum stream_kind kind;
+    struct stream *next, **link;
+    struct service *service;
+    struct rpc_call *call;
+    /* StreamIsActive and StreamMetricSpec */
+    struct trigger *trigger;     /* a reference */
+    struct trigger_pair *pairs;  /* the metadata, one allocation with its texts */
+    size_t n_pairs;
+    bool was_active;             /* at the last look */
+    int64_t next_look_ns;
+    char sent_name[TRIGGER_NAME_MAX]; /* the last spec sent */
+    double sent_target;
+    /* Health.Watch */
+    char *watched;
+    int last_status; /* what was sent last, -1 nothing */
+};
+
+/* What /metrics shows of one ScaledObject's metric. Owned by the service's map. */
+struct subject {
+    struct service *service;
+    char *labels[3]; /* namespace, ScaledObject, metric */
+    struct metric_series *value, *target, *active, *errors;
+};
+
+struct service {
+    struct service_config config;
+    struct stream *streams[STREAM_KINDS];
+    bool is_draining;
+    struct map *subjects; /* of struct subject, by "namespace/name/metric" */
+    struct metric_family *value, *target, *active, *errors;
+    struct metric_series *open_streams[STREAM_KINDS];
+    struct metric_series *cached_triggers;
+    struct rpc_method methods[SERVICE_METHODS_MAX]; /* as registered: the server keeps pointers to them */
+    size_t n_methods;
+};
+
+/* Allocator of protobuf-c on the call's arena: free does nothing, NULL at the cap. */
+ProtobufCAllocator service_allocator(struct rpc_call *call);
+/* Pack and send one message of the call. Returns -1 when the stream no longer takes messages. */
+int service_send(struct rpc_call *call, const ProtobufCMessage *message);
+/* service_send and finish with OK. */
+void service_reply(struct rpc_call *call, const ProtobufCMessage *message);
+/* Answer that a request could not be decoded: INTERNAL, as other gRPC servers do. */
+void service_fail_decode(struct rpc_call *call);
+
+/* The metadata of a reference as pairs in the call's arena (views into ref). NULL ref is INVALID_ARGUMENT. */
+int service_pairs(struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref, struct trigger_pair **ret_pairs,
+                  size_t *ret_n, struct err *e);
+/* The trigger of a reference (a reference count for the caller), or NULL and the refusal. Counts refusals by subject. */
+struct trigger *service_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref,
+                                struct err *e);
+/* Evaluate on the newest snapshot and let the program observe it. */
+void service_evaluate(struct service *s, struct rpc_call *call, const char *method,
+                      const Externalscaler__ScaledObjectRef *ref, const struct trigger *trigger,
+                      struct trigger_evaluation *ret);
+/* The subject of this ScaledObject and metric, made if new. */
+struct subject *service_subject(struct service *s, const char *ns, const char *name, const char *metric);
+
+/* A stream, linked and set as the call's state; service_stream_ended is the method's `ended`. */
+struct stream *service_stream_new(struct service *s, struct rpc_call *call, enum stream_kind kind);
+void service_stream_ended(struct rpc_call *call, void *context);
+
+/* Register one method with the server; its context becomes s. */
+void service_add_method(struct service *s, const struct rpc_method *method);
+
+/* Each registers its methods. */
+void service_add_external_scaler(struct service *s);
+void service_add_streams(struct service *s);
+void service_add_health(struct service *s);
+void service_add_reflection(struct service *s);
+void service_add_node(struct service *s);
+
+void service_tick_streams(struct service *s);
+void service_reload_streams(struct service *s);
+void service_tick_health(struct service *s);
+/* Fill the one spec of a trigger. `spec` must outlive nothing: it borrows the trigger's name. */
+void service_fill_spec(Externalscaler__MetricSpec *spec, const struct trigger *t);
+
+/* Does a message hold a NUL inside a string field? protobuf-c would cut the string there without a word. `shape` is
+ * "r" for a ScaledObjectRef, "g" for a GetMetricsRequest or ExplainRequest (a reference in field 1), "s" for a message
+ * of strings only. */
+bool service_has_nul(struct str message, char shape);
+
+#endif
