@@ -3,33 +3,32 @@
 import http.client
 import json
 import os
+import pathlib
+import shutil
 import signal
+import socket
+import ssl
 
-from . import settings, wait
-
-_LOST = "gpu_is_lost"
+from . import procs, settings, wait
 
 
 class Gpus:
-    """The simulated boards of one agent: utilisation in percent by index; None is a lost board."""
+    """The simulated boards of one agent: utilisation in percent by index; None is a board that fell off the bus."""
 
     def __init__(self, path, loads):
         self._path = path
         self.set(loads)
 
-    def set(self, loads):
-        """Rewrites the scenario file in one step; the simulation takes it over while it runs."""
-        text = "boards:\n" + "".join(self._board(index, load) for index, load in enumerate(loads))
+    def set(self, loads, fault=None):
+        """Rewrites the scenario file in one step; the simulation takes it over while it runs. `fault` strikes all boards."""
+        lines = ["gpus:"]
+        lines += [f"  - {{board: A100-40, utilization: {load or 0}}}" for load in loads]
+        faults = [f"  - {{fault: lost, gpu: {index}}}" for index, load in enumerate(loads) if load is None]
+        faults += [f"  - {{fault: {fault}}}"] if fault else []
+        lines += ["faults:", *faults] if faults else []
         fresh = self._path.with_suffix(".new")
-        fresh.write_text(text)
+        fresh.write_text("\n".join(lines) + "\n")
         os.replace(fresh, self._path)
-
-    @staticmethod
-    def _board(index, load):
-        lines = [f"  - board: A100-40\n    load: {0 if load is None else load}\n"]
-        if load is None:
-            lines.append(f"    events:\n      - at: 0\n        fault: {_LOST}\n")
-        return "".join(lines)
 
 
 class Agent:
@@ -39,7 +38,8 @@ class Agent:
         self._folder = cluster.work / name
         self._folder.mkdir()
         self.gpus = Gpus(self._folder / "gpus.yaml", loads)
-        self._tls, self._client_authority = tls, client_authority
+        self._tls = [pathlib.Path(shutil.copy(path, self._folder)) for path in tls] if tls else None
+        self._client_authority = client_authority
         self._config = self._folder / "config.yaml" if configuration or metrics is not None else None
         if self._config:
             self.write_metrics(metrics or [])
@@ -73,8 +73,6 @@ class Agent:
         wait.until(f"{self.name} to listen", self._is_listening, settings.PATIENCE_S, 0.02, self._child.require_running)
 
     def _is_listening(self):
-        import socket
-
         with socket.create_connection(("127.0.0.1", self.port), timeout=1):
             return True
 
@@ -84,12 +82,27 @@ class Agent:
         return self._child.stop(signal.SIGTERM, patience_s=10)
 
     def close(self):
-        if self._child:
-            self.stop()
+        """Ends the agent if it runs; it must always end well."""
+        if not self._child or not self._child.is_running():
+            return
+        seconds, status = self.stop()
+        if status != 0 or seconds >= 5:
+            raise procs.ChildFailed(f"{self.name} ended with status {status} after {seconds:.1f} s, want 0 in under 5 s; "
+                                    f"end of {self._child.log_path}:\n{self._child.log_tail()}")
 
     def write_metrics(self, entries):
         """The `metrics:` list of the configuration file: defaults for triggers by metric name."""
         self._config.write_text(json.dumps({"metrics": entries}, indent=1))
+
+    def rotate(self, tls):
+        """Replaces the content of the certificate and key files."""
+        for fresh, used in zip(tls, self._tls):
+            shutil.copy(fresh, f"{used}.new")
+            os.replace(f"{used}.new", used)
+
+    def served_certificate(self):
+        """The certificate (PEM) that a new connection gets; not for agents that demand one of the client."""
+        return ssl.get_server_certificate(("127.0.0.1", self.port), timeout=5)
 
     def reload(self):
         self._child.send(signal.SIGHUP)

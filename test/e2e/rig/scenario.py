@@ -44,6 +44,10 @@ class Context:
         made.create(replicas)
         return made
 
+    def forget(self, made):
+        """Of a workload that the scenario deleted itself."""
+        self._workloads.remove(made)
+
     def note(self, text):
         self.trace.note(text)
 

@@ -57,3 +57,23 @@ def agent_comes_late(context):
     context.note("the agent starts")
     agent.start()
     context.until("Ready=True and 2 replicas", lambda v: v.ready == "True" and v.replicas == 2)
+
+
+@scenario("a hung driver: answers go on and fail in time, nothing scales, other workloads follow their load")
+def hung_driver(context):
+    agent, other = context.agent([80, 80, 80]), context.agent([40, 40])
+    workload, bystander = context.workload(replicas=1), context.workload(replicas=1, name="bystander")
+    workload.scale(trigger(agent))
+    bystander.scale(trigger(other))
+    context.until("3 replicas at a sum of 240", lambda v: v.replicas == 3 and is_close(v.value, 240))
+    context.note("every call into the driver hangs")
+    agent.gpus.set([80, 80, 80], fault="hung")
+    took = context.until("the HPA to say that it has no metric", lambda v: v.scaling_active == "FailedGetExternalMetric")
+    context.note(f"stale after {took:.1f} s: old readings are no value")
+    context.expect(took < 15, "readings are given up within 15 s")
+    other.gpus.set([100, 100])
+    context.until("the other workload to follow its load", lambda v: v.replicas == 3, 10, of=bystander)
+    context.holds("no scaling on old readings", lambda v: v.replicas == 3, 8)
+    seconds, status = agent.stop()
+    context.note(f"SIGTERM with the driver hung: ended after {seconds:.2f} s with status {status}")
+    context.expect(status == 0 and seconds < 5, f"status 0 in under 5 s, got {status} after {seconds:.2f} s")

@@ -52,3 +52,6 @@ def restart_under_streams(context):
     agent.gpus.set([100, 100, 100, 90])
     took = context.until("the new stream to wake the sleeper", lambda v: v.replicas >= 1, timeout_s=20, of=sleeper)
     context.note(f"woken {took:.1f} s after the load rose")
+    sleeper.delete()
+    context.forget(sleeper)
+    context.wait_for("the stream of a deleted ScaledObject to be closed", lambda: agent.open_streams("StreamIsActive") == 1)

@@ -11,7 +11,7 @@ def _authority(context):
     return certs.Authority(folder, "scaler-ca")
 
 
-@scenario("TLS by TriggerAuthentication: caCert; the wrong authority is refused")
+@scenario("TLS by TriggerAuthentication: caCert, a renewed certificate; the wrong authority is refused")
 def tls_with_ca(context):
     authority, other = _authority(context), certs.Authority(context.cluster.work / f"{context.name}-pki", "other-ca")
     agent = context.agent([80, 80], tls=authority.issue("agent", "/CN=agent"))
@@ -24,6 +24,14 @@ def tls_with_ca(context):
                   lambda v: v.ready == "True" and v.replicas == 2 and is_close(v.value, 160), of=good)
     context.until("Ready=False with the wrong authority", lambda v: v.ready == "False" and not v.hpa, of=bad)
     context.expect(bad.view().replicas == 5, "no scaling over an untrusted connection")
+
+    context.note("the certificate is renewed, SIGHUP")
+    renewed = authority.issue("renewed", "/CN=agent")
+    agent.rotate(renewed)
+    agent.reload()
+    context.wait_for("new connections to get the renewed certificate",
+                     lambda: agent.served_certificate().strip() == renewed[0].read_text().strip(), 20)
+    context.holds("KEDA goes on reading", lambda v: v.replicas == 2 and v.scaling_active == "ValidMetricFound", 4, of=good)
 
 
 @scenario("mutual TLS by TriggerAuthentication; a trigger without the client's certificate is refused")
