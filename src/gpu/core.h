@@ -1,0 +1,167 @@
+/* What the files of gpu/ share: the sampler's core (session, devices, plan of readings) as plain functions of a clock,
+ * without a thread. thread.c runs it; tests run it with a clock of their own. Included by gpu/ and its tests only. */
+#ifndef GPU_CORE_H
+#define GPU_CORE_H
+
+#include "gpu/gpu.h"
+#include "nvml/nvml.h"
+
+#include <stdatomic.h>
+
+/* What crosses threads besides snapshots. Any thread may touch it. */
+struct gpu_shared {
+    atomic_bool is_released;                 /* asked for by gpu_release */
+    _Atomic int64_t pcie_tx_wanted_until_ns; /* gpu_want */
+    _Atomic int64_t pcie_rx_wanted_until_ns;
+    _Atomic(const char *) restart_reason; /* static text or NULL */
+    _Atomic(const char *) call;           /* static name of the NVML call the thread is in, or NULL */
+    _Atomic int64_t call_since_ns;
+};
+
+/* A cumulative counter on its way to a rate. */
+struct gpu_rate {
+    uint64_t last;
+    int64_t last_ns; /* 0 = none yet */
+};
+
+/* Two GPM samples between which activity is measured, of one GPU or one GPU instance. */
+struct gpu_gpm {
+    struct nvml_gpm_sample *older, *newer; /* NULL until the first use */
+    int64_t older_ns, newer_ns;            /* 0 = nothing in it */
+    bool is_known, is_supported;           /* the driver's answer, asked once per device */
+    int64_t retry_ns;                      /* after a refusal: not before this time */
+};
+
+enum { GPU_ROW_NONE = 0xff };
+
+/* One GPU or MIG device as the core knows it; its readings stand in the store, under the same UUID. */
+struct gpu_device {
+    struct nvml_device *handle; /* NULL while NVML is closed */
+    enum snapshot_kind kind;
+    char uuid[SNAPSHOT_UUID_MAX], parent_uuid[SNAPSHOT_UUID_MAX]; /* parent: of a MIG device, else "" */
+    char bus_id[NVML_BUS_ID_MAX];
+    uint32_t gpu_instance;
+    bool is_seen;          /* by the enumeration that is going on */
+    bool is_mig_incapable; /* the driver said so; not asked again */
+    bool has_events;       /* registered with the event set */
+    bool is_lost;
+    int64_t lost_retry_ns, lost_wait_ns;
+    int64_t next_slow_ns;
+    double pcie_capacity;                /* bytes per second that the link can carry at most; 0 = not asked yet */
+    uint8_t rows[SNAPSHOT_FIELD_COUNT];  /* the row of the plan that serves each field, or GPU_ROW_NONE */
+    bool is_tried[SNAPSHOT_FIELD_COUNT]; /* has this row been asked at all? */
+    struct gpu_rate rates[SNAPSHOT_FIELD_COUNT];
+    struct gpu_gpm gpm;
+};
+
+/* The session with NVML. */
+enum gpu_phase {
+    GPU_CLOSED,   /* no library held; opened again at retry_ns */
+    GPU_OPEN,     /* initialised; devices are read each cycle */
+    GPU_RELEASED, /* no library held, on request */
+};
+
+struct gpu_core {
+    struct gpu_config config;
+    struct gpu_shared *shared;
+    int64_t (*clock_ns)(void);
+    struct snapshot_store *store;
+    struct snapshot *header; /* the store's; counts and driver state are written here */
+
+    enum gpu_phase phase;
+    struct nvml *nvml; /* NULL unless OPEN */
+    int64_t retry_ns, retry_wait_ns;
+    int64_t hopeless_since_ns; /* since when only failures that a restart can end have come; 0 = not */
+    bool was_released;         /* the next enumeration is the truth: what it does not list is gone, not lost */
+
+    VEC(struct gpu_device) devices; /* GPUs and MIG devices, in no order */
+    uint32_t count;                 /* NVML's, at the last enumeration */
+    int64_t next_inventory_ns;
+    struct nvml_event_set *events;
+    int64_t events_retry_ns;
+    size_t sampled_cursor; /* device * 2 + direction of the next sampled PCIe call */
+
+    /* of the cycle that is going on */
+    int ending_rc; /* a code that ends the session, or 0 */
+    uint32_t n_values, n_unknown;
+    uint32_t all_unknown_cycles; /* consecutive cycles in which every reading failed with 999 */
+};
+
+/* `shared` must outlive the core. clock_ns reads the monotonic clock (time_mono_ns, or a test's own). */
+struct gpu_core *gpu_core_new(const struct gpu_config *config, struct gpu_shared *shared, int64_t (*clock_ns)(void));
+/* Shuts NVML down and frees. Accepts NULL. */
+void gpu_core_free(struct gpu_core *core);
+/* One cycle: whatever the session's state asks for at this time: try to open, read what is due, close. */
+void gpu_core_cycle(struct gpu_core *core);
+/* A snapshot of what is known now; one reference for the caller. */
+struct snapshot *gpu_core_publish(struct gpu_core *core);
+/* The configuration with its defaults filled in. */
+struct gpu_config gpu_config_complete(const struct gpu_config *config);
+
+/* ---- calls ---- */
+
+/* Every NVML call goes through GPU_CALL: it is counted, and gpu_is_stuck can name it. Evaluates to the return code. */
+#define GPU_CALL(core, function, ...)                                                                                  \
+    gpu_call_left(core, (gpu_call_entered(core, #function), function((core)->nvml, __VA_ARGS__)))
+void gpu_call_entered(struct gpu_core *core, const char *name);
+int gpu_call_left(struct gpu_core *core, int rc);
+
+/* Count a failed call under its code. */
+void gpu_count_error(struct gpu_core *core, int rc);
+/* Note a code that ends the session; returns true when it does. */
+bool gpu_ends_session(struct gpu_core *core, int rc);
+
+/* ---- inventory.c: which devices there are ---- */
+
+/* Bring core->devices and the store in line with the driver: count and MIG layout each cycle, identity of all GPUs
+ * when the count changed or the slow period has passed; ask lost GPUs again when their time has come. */
+void gpu_inventory_refresh(struct gpu_core *core);
+/* The GPU stopped answering with rc: it and its MIG devices are lost until a later probe finds it again. */
+void gpu_inventory_lose(struct gpu_core *core, struct gpu_device *d, int rc);
+/* Forget handles and everything learnt in this session (before NVML is closed). */
+void gpu_inventory_forget(struct gpu_core *core);
+/* By UUID; NULL if there is none. */
+struct gpu_device *gpu_inventory_find(struct gpu_core *core, const char *uuid);
+
+/* ---- plan.c: what is read of each, and how ---- */
+
+/* Start the plan of a device anew: every field at its first source. Fields without any source are UNSUPPORTED. */
+void gpu_plan_reset(struct gpu_core *core, struct gpu_device *d);
+/* Read what is due of one device. */
+void gpu_plan_read(struct gpu_core *core, struct gpu_device *d);
+/* The sampled PCIe call, for at most one GPU and direction, while wanted. */
+void gpu_plan_sample_pcie(struct gpu_core *core);
+/* Fill the header's field periods. */
+void gpu_plan_write_periods(struct gpu_core *core);
+
+/* ---- gpm.c: activity on Hopper and later ---- */
+
+/* Take a sample and give `len` metrics (metric_id set by the caller, rc and value filled) since the one before.
+ * Returns 0, or the code why there is none now: NOT_READY while the pair is being seeded, NO_PERMISSION,
+ * NOT_SUPPORTED, ... *ret_taken_ns is when the newer sample was taken. */
+int gpu_gpm_read(struct gpu_core *core, struct gpu_device *d, struct nvml_gpm_metric *metrics, size_t len,
+                 int64_t *ret_taken_ns);
+/* Free the samples and forget the pair. */
+void gpu_gpm_reset(struct gpu_core *core, struct gpu_device *d);
+
+/* ---- events.c: Xids ---- */
+
+/* Count what has come since the last cycle; never waits. */
+void gpu_events_poll(struct gpu_core *core);
+/* Drop the event set; it is built anew at the next poll. */
+void gpu_events_reset(struct gpu_core *core);
+
+/* ---- rate.c: counters to rates ---- */
+
+struct gpu_count {
+    uint64_t raw;
+    bool is_32_bit;  /* wraps at 2^32 */
+    double capacity; /* raw units per second that the hardware can do at most */
+};
+/* The rate in raw units per second since the last count; false when there is none: the first one, a counter that was
+ * reset, a 32-bit counter that may have wrapped more than once, or more than the hardware can do. */
+bool gpu_rate_step(struct gpu_rate *rate, const struct gpu_count *count, int64_t now_ns, double *ret_per_second);
+/* Can a counter of 32 bits be read often enough at this period? */
+bool gpu_rate_is_unambiguous(double capacity, int64_t period_ns);
+
+#endif
