@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Zeroed memory of n * size bytes, the caller's to free(). Aborts when there is none or n * size overflows; never NULL. */
+/* Zeroed memory of n * size bytes, the caller's to free(). Aborts when there is none or n * size overflows; never NULL.
+ */
 void *mem_new_array(size_t n, size_t size) __attribute__((malloc, returns_nonnull, warn_unused_result));
 
 /* `old` (may be NULL) grown or shrunk to n * size bytes; new bytes are not set. Aborts like mem_new_array. */
@@ -24,7 +25,7 @@ static inline void mem_cleanup(void *pointer_to_pointer)
 }
 #define MEM_AUTO __attribute__((cleanup(mem_cleanup)))
 
-#define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
-#define CONTAINER_OF(pointer, type, member) ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+#define ARRAY_LEN(array)                    (sizeof(array) / sizeof((array)[0]))
+#define CONTAINER_OF(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
 #endif

@@ -30,18 +30,20 @@ void arena_fini(struct arena *a)
 
 static struct arena_block *add_block(struct arena *a, size_t size)
 {
-    size_t usual = a->blocks ? a->blocks->size * 2 : ARENA_FIRST_BLOCK;
-    if (usual > ARENA_LARGEST_BLOCK)
-        usual = ARENA_LARGEST_BLOCK;
-    size_t bytes = size > usual ? size : usual;
-    if (a->used_bytes + bytes > a->max_bytes) /* near the cap: exactly what is asked for, if that still fits */
-        bytes = size;
-    if (bytes > a->max_bytes || a->used_bytes > a->max_bytes - bytes)
+    size_t left = a->max_bytes - a->used_bytes;
+    if (left < sizeof(struct arena_block) || size > left - sizeof(struct arena_block))
         return NULL;
+    size_t bytes = a->blocks ? a->blocks->size * 2 : ARENA_FIRST_BLOCK;
+    if (bytes > ARENA_LARGEST_BLOCK)
+        bytes = ARENA_LARGEST_BLOCK;
+    if (bytes < size)
+        bytes = size;
+    if (bytes > left - sizeof(struct arena_block)) /* the last block takes what is left */
+        bytes = left - sizeof(struct arena_block);
     struct arena_block *block = (struct arena_block *)mem_resize(NULL, 1, sizeof(*block) + bytes);
     *block = (struct arena_block){.next = a->blocks, .size = bytes};
     a->blocks = block;
-    a->used_bytes += bytes;
+    a->used_bytes += sizeof(*block) + bytes;
     return block;
 }
 

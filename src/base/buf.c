@@ -36,6 +36,8 @@ char *buf_reserve(struct buf *b, size_t len)
     size_t need = b->len + len + 1;
     if (need > b->capacity) {
         size_t grown = b->capacity < 64 ? 64 : b->capacity + b->capacity / 2;
+        if (grown > b->max_bytes) /* a ceiling on the content is one on the memory */
+            grown = b->max_bytes + 1;
         b->capacity = grown < need ? need : grown;
         b->data = (char *)mem_resize(b->data, b->capacity, 1);
     }
@@ -44,7 +46,9 @@ char *buf_reserve(struct buf *b, size_t len)
 
 void buf_advance(struct buf *b, size_t len)
 {
-    assert(b->len + len <= b->capacity);
+    if (len == 0)
+        return;
+    assert(b->len + len < b->capacity);
     b->len += len;
 }
 

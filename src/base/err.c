@@ -14,11 +14,16 @@ static const struct {
 #undef X
 };
 
-/* Mark a cut text, so that nobody takes it for a whole sentence. */
-static void mark_cut(struct err *e, int wanted)
+/* Mark a cut text, so that nobody takes it for a whole sentence. The cut falls between characters: the text goes into
+ * JSON and gRPC messages, which are UTF-8. */
+static void mark_cut(char *text, size_t size, int wanted)
 {
-    if (wanted >= (int)sizeof(e->text))
-        memcpy(e->text + sizeof(e->text) - 4, "...", 4);
+    if (wanted < (int)size)
+        return;
+    size_t end = size - 4;
+    while (end > 0 && ((unsigned char)text[end] & 0xC0) == 0x80)
+        end--;
+    memcpy(text + end, "...", 4);
 }
 
 int err_set(struct err *e, enum err_class class, const char *format, ...)
@@ -28,7 +33,7 @@ int err_set(struct err *e, enum err_class class, const char *format, ...)
     va_list args;
     va_start(args, format);
     e->class = class;
-    mark_cut(e, vsnprintf(e->text, sizeof(e->text), format, args));
+    mark_cut(e->text, sizeof(e->text), vsnprintf(e->text, sizeof(e->text), format, args));
     va_end(args);
     return -1;
 }
@@ -40,7 +45,7 @@ int err_set_errno(struct err *e, enum err_class class, int errno_value, const ch
     char what[ERR_TEXT_MAX / 2];
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(what, sizeof(what), format, args);
+    mark_cut(what, sizeof(what), vsnprintf(what, sizeof(what), format, args));
     va_end(args);
     const char *reason = strerrordesc_np(errno_value);
     return err_set(e, class, "%s: %s", what, reason ? reason : "unknown system error");
@@ -54,9 +59,9 @@ int err_wrap(struct err *e, const char *format, ...)
     memcpy(inner, e->text, sizeof(inner));
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(place, sizeof(place), format, args);
+    mark_cut(place, sizeof(place), vsnprintf(place, sizeof(place), format, args));
     va_end(args);
-    mark_cut(e, snprintf(e->text, sizeof(e->text), "%s: %s", place, inner));
+    mark_cut(e->text, sizeof(e->text), snprintf(e->text, sizeof(e->text), "%s: %s", place, inner));
     return -1;
 }
 

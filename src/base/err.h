@@ -34,7 +34,7 @@ struct err {
     char text[ERR_TEXT_MAX]; /* UTF-8 sentence, no newline; cut at the limit with "..." */
 };
 
-/* Fill e (may be NULL) and return -1, so that a caller can `return err_set(...)`. */
+/* Fill e (may be NULL) and return -1, so that a caller can `return err_set(...)`. No argument may point into e. */
 int err_set(struct err *e, enum err_class class, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Like err_set, with the text of `errno_value` appended after ": ". */

@@ -15,11 +15,9 @@ void file_close_cleanup(int *fd)
         (void)close(*fd);
 }
 
-int file_read(const char *path, struct buf *out, struct err *e)
+/* Append the rest of fd to out. */
+static int read_all(int fd, const char *path, struct buf *out, struct err *e)
 {
-    FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_set_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_UNAVAILABLE, errno, "cannot open %s", path);
     for (;;) {
         char chunk[8192];
         ssize_t n = read(fd, chunk, sizeof(chunk));
@@ -32,6 +30,18 @@ int file_read(const char *path, struct buf *out, struct err *e)
         if (buf_append(out, chunk, (size_t)n) < 0)
             return err_set(e, ERR_RESOURCE_EXHAUSTED, "%s is larger than the limit of %zu bytes", path, out->max_bytes);
     }
+}
+
+int file_read(const char *path, struct buf *out, struct err *e)
+{
+    FD_AUTO int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set_errno(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_UNAVAILABLE, errno, "cannot open %s", path);
+    size_t len_before = out->len;
+    if (read_all(fd, path, out, e) == 0)
+        return 0;
+    out->len = len_before;
+    return -1;
 }
 
 int file_stamp(const char *path, struct file_stamp *ret_stamp)

@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* Append the content of `path` to out. Returns 0 or -1 (missing, unreadable, larger than out's ceiling). Blocks. */
+/* Append the content of `path` to out. Returns 0, or -1 (missing, unreadable, larger than out's ceiling) with
+ * out's content as it was. Blocks. */
 int file_read(const char *path, struct buf *out, struct err *e) __attribute__((warn_unused_result));
 
 /* What changes when a file is rewritten or its symlink swapped (as Kubernetes does with mounted Secrets). */

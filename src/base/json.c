@@ -73,7 +73,12 @@ void json_array_end(struct json *j)
 
 static void quote_char(struct buf *out, unsigned char c)
 {
-    const char *escape = c == '"' ? "\\\"" : c == '\\' ? "\\\\" : c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\t' ? "\\t" : NULL;
+    const char *escape = c == '"'    ? "\\\""
+                         : c == '\\' ? "\\\\"
+                         : c == '\n' ? "\\n"
+                         : c == '\r' ? "\\r"
+                         : c == '\t' ? "\\t"
+                                     : NULL;
     if (escape)
         (void)buf_append_str(out, escape);
     else if (c < 0x20 || c == 0x7f)

@@ -3,13 +3,14 @@
 
 #include "base/alloc.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/random.h>
 
 struct entry {
-    struct entry *chain;           /* next in the bucket */
-    struct entry *newer, *older;   /* order of last use */
+    struct entry *chain;         /* next in the bucket */
+    struct entry *newer, *older; /* order of last use */
     uint64_t hash;
     void *value;
     size_t key_len;
@@ -61,10 +62,15 @@ static void link_newest(struct map *m, struct entry *e)
     m->newest = e;
 }
 
+static bool is_same_key(const struct entry *e, const void *key, size_t key_len)
+{
+    return e->key_len == key_len && (key_len == 0 || memcmp(e->key, key, key_len) == 0);
+}
+
 static struct entry **find(const struct map *m, uint64_t hash, const void *key, size_t key_len)
 {
     struct entry **at = &m->buckets[hash & (m->n_buckets - 1)];
-    while (*at && !((*at)->hash == hash && (*at)->key_len == key_len && memcmp((*at)->key, key, key_len) == 0))
+    while (*at && !((*at)->hash == hash && is_same_key(*at, key, key_len)))
         at = &(*at)->chain;
     return at;
 }
@@ -122,7 +128,8 @@ void map_put(struct map *m, const void *key, size_t key_len, void *value)
     e->hash = hash;
     e->value = value;
     e->key_len = key_len;
-    memcpy(e->key, key, key_len);
+    if (key_len)
+        memcpy(e->key, key, key_len);
     struct entry **bucket = &m->buckets[hash & (m->n_buckets - 1)];
     e->chain = *bucket;
     *bucket = e;

@@ -17,7 +17,8 @@ struct metric_desc {
     const char *labels[METRIC_LABELS_MAX]; /* NULL-terminated unless full */
     const double *bounds;                  /* histogram: upper bounds, ascending, without +Inf; static storage */
     size_t n_bounds;
-    size_t max_series; /* ceiling; 0 = 1 without labels, 256 with. Beyond it samples go to one series labelled "other" */
+    size_t
+        max_series; /* ceiling; 0 = 1 without labels, 256 with. Beyond it samples go to one series labelled "other" */
 };
 
 struct metrics;       /* all families of a program */

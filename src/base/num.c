@@ -2,6 +2,7 @@
 #include "base/num.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,7 +101,9 @@ void num_format_double(char out[NUM_TEXT_MAX], double value)
         (void)snprintf(out, NUM_TEXT_MAX, "%.0f", value + 0.0); /* + 0.0 turns -0 into 0 */
         return;
     }
-    for (int digits = 6; digits <= 17; digits++) {
+    int fewest =
+        fabs(value) < DBL_MIN ? 1 : 6; /* %g drops zeros at the end, but subnormals have fewer than 6 true digits */
+    for (int digits = fewest; digits <= 17; digits++) {
         (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, value);
         double back = strtod(out, NULL);
         if (!(back < value) && !(back > value))

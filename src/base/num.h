@@ -9,7 +9,8 @@
 
 /* Each reads the whole text and returns 0, or -1 and leaves *ret alone. No white space, no '+', no hex, no '_'. */
 
-/* A finite plain decimal: [-]digits[.digits][e[+-]digits]. NaN and Inf are refused. */
+/* A finite plain decimal, [-]digits[.digits][e[+-]digits] with digits on at least one side of the point, of at most 63
+ * characters. NaN, Inf and what is too large for a double are refused. */
 int num_parse_double(struct str text, double *ret) __attribute__((warn_unused_result));
 int num_parse_i64(struct str text, int64_t *ret) __attribute__((warn_unused_result));
 int num_parse_u64(struct str text, uint64_t *ret) __attribute__((warn_unused_result));

@@ -81,7 +81,8 @@ void str_lower(char *text)
             *text = (char)(*text - 'A' + 'a');
 }
 
-/* Length of the UTF-8 sequence that starts at s, or 0 if it is malformed (RFC 3629: no overlong forms, no surrogates). */
+/* Length of the UTF-8 sequence that starts at s, or 0 if it is malformed (RFC 3629: no overlong forms, no surrogates).
+ */
 static size_t utf8_sequence(const unsigned char *s, size_t left)
 {
     if (s[0] < 0x80)
@@ -131,8 +132,8 @@ size_t str_distance(const char *a, const char *b)
         for (size_t j = 1; j <= columns; j++) {
             int ca = tolower((unsigned char)a[i - 1]), cb = tolower((unsigned char)b[j - 1]);
             row[j] = min3(above[j] + 1, row[j - 1] + 1, above[j - 1] + (ca != cb));
-            bool is_swap = i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) &&
-                           tolower((unsigned char)a[i - 2]) == cb;
+            bool is_swap =
+                i > 1 && j > 1 && ca == tolower((unsigned char)b[j - 2]) && tolower((unsigned char)a[i - 2]) == cb;
             if (is_swap && above2[j - 2] + 1 < row[j])
                 row[j] = above2[j - 2] + 1;
         }

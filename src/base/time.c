@@ -67,7 +67,8 @@ static double unit_ns(const char *text, size_t *ret_len)
     static const struct {
         const char *name;
         double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"\xC2\xB5s", 1e3}, {"\xCE\xBCs", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+    } units[] = {{"ns", 1},   {"us", 1e3}, {"\xC2\xB5s", 1e3}, {"\xCE\xBCs", 1e3},
+                 {"ms", 1e6}, {"s", 1e9},  {"m", 60e9},        {"h", 3600e9}};
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         size_t len = strlen(units[i].name);
         if (strncmp(text, units[i].name, len) == 0) {

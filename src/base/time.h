@@ -6,7 +6,7 @@
 
 #define NS_PER_US 1000LL
 #define NS_PER_MS 1000000LL
-#define NS_PER_S 1000000000LL
+#define NS_PER_S  1000000000LL
 
 /* Nanoseconds of CLOCK_MONOTONIC: for ages and deadlines; not comparable between machines. */
 int64_t time_mono_ns(void);

@@ -26,7 +26,7 @@
 /* Remove item i, keeping the order. */
 #define vec_remove(v, i)                                                                                               \
     do {                                                                                                               \
-        memmove(&(v)->items[i], &(v)->items[(i) + 1], ((v)->len - (i) - 1) * sizeof(*(v)->items));                     \
+        memmove(&(v)->items[i], &(v)->items[(i) + 1], ((v)->len - (i)-1) * sizeof(*(v)->items));                       \
         (v)->len--;                                                                                                    \
     } while (0)
 

@@ -1,5 +1,5 @@
-/* The main() of a fuzz target in builds without libFuzzer: runs every file of the folders and files named on the command
- * line through the target once, so that each build, whatever its compiler, keeps passing what once crashed. */
+/* The main() of a fuzz target in builds without libFuzzer: runs every file of the folders and files named on the
+ * command line through the target once, so that each build, whatever its compiler, keeps passing what once crashed. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
