@@ -16,7 +16,8 @@
 struct net_loop;
 /* metrics outlives the loop. NULL and an error when the system refuses. SIGPIPE is ignored from here on. */
 struct net_loop *net_loop_new(struct metrics *metrics, struct err *e);
-/* All listeners, connections, timers of the loop must be closed or are closed here. */
+/* Ends what is left: listeners and connections are aborted (their sessions get `close`), deferred calls run, work still
+ * off the loop is waited for and its done called. Free timers, signals and wakeups before. Accepts NULL. */
 void net_loop_free(struct net_loop *loop);
 /* Runs until net_loop_stop. */
 void net_loop_run(struct net_loop *loop);
@@ -25,8 +26,12 @@ bool net_loop_turn(struct net_loop *loop);
 void net_loop_stop(struct net_loop *loop);
 /* Monotonic time, read once a turn. */
 int64_t net_now_ns(const struct net_loop *loop);
-/* Call fn(context) at the end of this turn. */
+/* For tests: move the loop's clock forward; deadlines passed by it fire in the next turn. */
+void net_loop_skip(struct net_loop *loop, int64_t ns);
+/* Call fn(context) at the end of this turn, before output is written; from inside such a call: of the next turn. */
 void net_defer(struct net_loop *loop, void (*fn)(void *context), void *context);
+/* Forget all deferred calls with this context: its owner goes. */
+void net_defer_cancel(struct net_loop *loop, void *context);
 
 struct net_timer;
 struct net_timer *net_timer_new(struct net_loop *loop, void (*fn)(void *context), void *context);
@@ -46,7 +51,8 @@ struct net_wakeup *net_wakeup_new(struct net_loop *loop, void (*fn)(void *contex
 void net_wakeup_send(struct net_wakeup *w);
 void net_wakeup_free(struct net_wakeup *w); /* accepts NULL; no send may follow */
 
-/* Run work(context) off the loop, then done(context) on it. For disk and DNS; never for NVML. */
+/* Run work(context) off the loop, then done(context) on it, always, at the latest in net_loop_free. For disk and DNS;
+ * never for NVML. */
 void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(void *context), void *context);
 
 /* ---- limits: one table, a metric each (`..._limit_hits_total{limit="name"}`) ---- */
@@ -67,9 +73,12 @@ void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(v
     X(CONNECTION_AGE_GRACE_MS, "connection_age_grace_ms", 30000, "time for open calls after that")                     \
     X(IDLE_HTTP1_MS, "idle_http1_ms", 60000, "HTTP/1.1 keep-alive without a request")                                  \
     X(OUTPUT_BYTES, "output_bytes", 1048576, "unsent output of one connection")                                        \
+    X(OUTPUT_BYTES_ALL, "output_bytes_all", 67108864, "unsent answers of all HTTP/2 connections")                      \
+    X(STREAM_OUTPUT_BYTES, "stream_output_bytes", 65536, "unsent messages of one stream, beyond one of any size")      \
     X(RECEIVE_BYTES, "receive_bytes", 4194304, "request bytes held for one connection")                                \
     X(RECEIVE_BYTES_ALL, "receive_bytes_all", 67108864, "request bytes held for all connections")                      \
     X(STREAMS, "streams", 1000, "concurrent streams of one connection")                                                \
+    X(STREAMS_ALL, "streams_all", 50000, "concurrent streams of all connections")                                      \
     X(MESSAGE_BYTES, "message_bytes", 65536, "one request message")                                                    \
     X(HEADER_LIST_BYTES, "header_list_bytes", 16384, "headers of one request, as HPACK counts them")                   \
     X(HTTP1_HEADER_BYTES, "http1_header_bytes", 8192, "headers of one HTTP/1.1 request")                               \
@@ -77,7 +86,10 @@ void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(v
     X(PING_STRIKES, "ping_strikes", 2, "strikes before too_many_pings")                                                \
     X(GLITCHES_PER_S, "glitches_per_s", 100, "invalid, empty or unknown frames, and refused requests, a second")       \
     X(RESETS_PER_S, "resets_per_s", 33, "stream resets a second, after a burst of as many as streams")                 \
-    X(FRAMES_PER_TURN, "frames_per_turn", 2000, "frames of one connection handled in one turn")
+    X(FRAMES_PER_TURN, "frames_per_turn", 2000, "frames of one connection handled in one turn")                        \
+    X(READ_BYTES_PER_TURN, "read_bytes_per_turn", 65536, "bytes read from one connection in one turn, at most 64 kB")  \
+    X(HANDSHAKES_PER_TURN, "handshakes_per_turn", 16, "TLS handshake steps of all connections in one turn")            \
+    X(LINGER_MS, "linger_ms", 2000, "wait for the peer's end after our last byte")
 
 enum net_limit {
 #define X(id, name, value, help) NET_LIMIT_##id,
@@ -107,26 +119,35 @@ struct net_tls *net_tls_server_new(struct net_loop *loop, const struct net_tls_f
 struct net_tls *net_tls_client_new(struct net_loop *loop, const struct net_tls_files *files, struct err *e);
 /* Look at the files now (SIGHUP). */
 void net_tls_reload(struct net_tls *tls);
+/* Call fn after each reload that took new files (error NULL) or refused them (error set, the old ones stay). Libraries
+ * do not log: this is where the program does. */
+void net_tls_on_reload(struct net_tls *tls, void (*fn)(void *context, const struct err *error), void *context);
+/* Why the newest files are not in use, or "" when they are. Valid until the next turn. */
+const char *net_tls_error(const struct net_tls *tls);
 void net_tls_free(struct net_tls *tls); /* accepts NULL; connections keep what they need */
 
 /* ---- connections and protocols ---- */
 
 struct net_conn;
 
-/* How bytes are understood. A session is one connection's state, made by open. Any callback may end the connection. */
+/* How bytes are understood. A session is one connection's state, made by open. Any callback may end the connection.
+ * A protocol must outlive its connections. */
 struct net_protocol {
     const char *name;
     const char *alpn; /* "h2", "http/1.1" */
     void *context;    /* passed to open */
-    void *(*open)(void *context, struct net_conn *conn);
+    void *(*open)(void *context, struct net_conn *conn); /* NULL refuses: the connection is aborted */
     /* Bytes from the peer. Returns 0, or -1 to close once pending output is sent. */
     int (*receive)(void *session, const uint8_t *bytes, size_t len);
-    /* Pending output fell under half of the ceiling (optional). */
+    /* Pending output had reached half of the ceiling, from where on nothing is read, and is now below (optional). */
     void (*writable)(void *session);
-    /* Finish what is open, take nothing new, then net_conn_close. */
+    /* Finish what is open, take nothing new, then net_conn_close (optional: default is that at once). */
     void (*drain)(void *session);
-    /* The connection is over, whoever ended it: free the session. Last call. */
+    /* The connection is over, whoever ended it: free the session. Last call. Comes at the end of a turn, never from
+     * inside net_conn_close or net_conn_abort; conn may not be used in it. */
     void (*close)(void *session);
+    /* The peer has sent its last byte (optional: default is net_conn_close). receive is not called again. */
+    void (*ended)(void *session);
 };
 
 /* Queue bytes; they go out at the end of the turn in one write. -1 when the output ceiling is hit (nothing queued; the
@@ -135,7 +156,7 @@ int net_conn_send(struct net_conn *conn, const void *bytes, size_t len);
 size_t net_conn_unsent_bytes(const struct net_conn *conn);
 /* Close once pending output is sent (absolute limit: write stall). */
 void net_conn_close(struct net_conn *conn);
-/* Close now. */
+/* Close now (the session's `close` follows at the end of the turn). Of a dial: `failed` is not called. */
 void net_conn_abort(struct net_conn *conn);
 struct net_loop *net_conn_loop(const struct net_conn *conn);
 const struct net_limits *net_conn_limits(const struct net_conn *conn);
@@ -162,7 +183,8 @@ const char *net_listener_address(const struct net_listener *listener);
 int net_listener_port(const struct net_listener *listener); /* 0 for unix */
 /* Take no more connections and drain those there are; done(context) when the last is gone or after grace. */
 void net_listener_drain(struct net_listener *listener, int64_t grace_ns, void (*done)(void *context), void *context);
-void net_listener_free(struct net_listener *listener); /* aborts what is open; accepts NULL */
+/* Aborts what is open; its sessions are closed when this returns (but for the one whose callback calls it). Accepts NULL. */
+void net_listener_free(struct net_listener *listener);
 
 /* ---- dialling ---- */
 
@@ -173,7 +195,9 @@ struct net_connect_config {
     const struct net_protocol *protocol;
     const struct net_limits *limits;
     int64_t timeout_ns; /* for resolving, connecting and the handshake together */
-    void (*failed)(void *context, const struct err *e); /* no session was opened, or the dial ended before */
+    /* No session was opened: not reached, refused, not trusted, too late. The connection is gone. Once, and never from
+     * inside net_connect; not after net_conn_abort. */
+    void (*failed)(void *context, const struct err *e);
     void *context;
 };
 /* The connection, or NULL and an error for a malformed address. protocol->open is called once connected. */
@@ -204,7 +228,8 @@ void net_gets_free(struct net_gets *gets);
 void net_gets_add(struct net_gets *gets, const char *path,
                   void (*handler)(void *context, const struct net_get_request *request, struct net_get_response *response),
                   void *context);
-/* Fill *response (the caller does buf_fini(&response->body)); 404 with a list of what there is when nothing matches. */
+/* Fill *response (the caller does buf_fini(&response->body)); 404 with a list of what there is when nothing matches,
+ * 500 when the handler passed the body's ceiling. "/" alone is exact. */
 void net_gets_answer(const struct net_gets *gets, const struct net_get_request *request,
                      struct net_get_response *response);
 
