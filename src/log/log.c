@@ -1,7 +1,9 @@
 /* Structured lines on stderr. */
 #include "log/log.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,81 +48,87 @@ int log_parse_format(const char *name, enum log_format *ret_format)
     return 0;
 }
 
-/* logfmt: a bare word where it can be one, else quoted as JSON does. */
-static void append_text_value(struct buf *out, const char *text)
+/* A text, or as much of it as the line has room for. */
+static struct str cut(const char *text, size_t max_len)
 {
-    bool is_bare = *text != '\0';
-    for (const unsigned char *c = (const unsigned char *)text; *c && is_bare; c++)
-        is_bare = *c > ' ' && *c < 0x7f && *c != '"' && *c != '=' && *c != '\\';
-    if (is_bare)
-        (void)buf_append_str(out, text);
-    else
-        json_quote(out, text, strlen(text));
+    size_t len = strlen(text);
+    if (len > max_len)
+        for (len = max_len; len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80;)
+            len--;
+    return (struct str){text, len};
 }
 
-static void append_pair_text(struct buf *out, const struct log_pair *pair)
+/* logfmt: a bare word where it can be one, else quoted as JSON does. */
+static void append_text_value(struct buf *out, struct str text)
+{
+    bool is_bare = text.len > 0;
+    for (size_t i = 0; i < text.len && is_bare; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        is_bare = c > ' ' && c < 0x7f && c != '"' && c != '=' && c != '\\';
+    }
+    if (is_bare)
+        (void)buf_append(out, text.ptr, text.len);
+    else
+        json_quote(out, text.ptr, text.len);
+}
+
+static void append_number(struct buf *out, const struct log_pair *pair, bool is_json)
 {
     char number[NUM_TEXT_MAX];
-    (void)buf_printf(out, " %s=", pair->key);
-    switch (pair->kind) {
-    case LOG_KIND_TEXT:
-        append_text_value(out, pair->text ? pair->text : "");
-        break;
-    case LOG_KIND_INT:
+    if (pair->kind == LOG_KIND_INT) {
         (void)buf_printf(out, "%" PRId64, pair->number);
-        break;
-    case LOG_KIND_DOUBLE:
-        num_format_double(number, pair->real);
-        (void)buf_append_str(out, number);
-        break;
-    case LOG_KIND_BOOL:
+    } else if (pair->kind == LOG_KIND_BOOL) {
         (void)buf_append_str(out, pair->number ? "true" : "false");
-        break;
+    } else {
+        num_format_double(number, pair->real);
+        (void)buf_append_str(out, isfinite(pair->real) || !is_json ? number : "null");
     }
 }
 
-static void append_pair_json(struct json *j, const struct log_pair *pair)
+static void append_pair(struct buf *out, enum log_format format, const struct log_pair *pair, size_t max_text)
 {
-    json_key(j, pair->key);
-    switch (pair->kind) {
-    case LOG_KIND_TEXT:
-        json_string(j, pair->text ? pair->text : "");
-        break;
-    case LOG_KIND_INT:
-        json_i64(j, pair->number);
-        break;
-    case LOG_KIND_DOUBLE:
-        json_double(j, pair->real);
-        break;
-    case LOG_KIND_BOOL:
-        json_bool(j, pair->number);
-        break;
-    }
+    bool is_json = format == LOG_JSON;
+    (void)buf_append_char(out, is_json ? ',' : ' ');
+    if (is_json)
+        json_quote(out, pair->key, strlen(pair->key));
+    else
+        (void)buf_append_str(out, pair->key);
+    (void)buf_append_char(out, is_json ? ':' : '=');
+    struct str text = cut(pair->kind == LOG_KIND_TEXT && pair->text ? pair->text : "", max_text);
+    if (pair->kind != LOG_KIND_TEXT)
+        append_number(out, pair, is_json);
+    else if (is_json)
+        json_quote(out, text.ptr, text.len);
+    else
+        append_text_value(out, text);
 }
 
-void log_format_line(struct buf *out, enum log_format format, int64_t wall_ns, enum log_level level, const char *component,
-                     const char *message, const struct log_pair *pairs)
+/* The line with no text longer than max_text bytes. */
+static void format_cut(struct buf *out, enum log_format format, const struct log_line *line, size_t max_text)
 {
     char when[TIME_RFC3339_MAX];
-    time_format_rfc3339(when, wall_ns);
-    if (format == LOG_TEXT) {
-        (void)buf_printf(out, "ts=%s level=%s component=%s msg=", when, level_names[level], component);
-        append_text_value(out, message);
-        for (; pairs->key; pairs++)
-            append_pair_text(out, pairs);
-    } else {
-        struct json j;
-        json_init(&j, out, 0);
-        json_object_begin(&j);
-        json_kv_string(&j, "ts", when);
-        json_kv_string(&j, "level", level_names[level]);
-        json_kv_string(&j, "component", component);
-        json_kv_string(&j, "msg", message);
-        for (; pairs->key; pairs++)
-            append_pair_json(&j, pairs);
-        json_object_end(&j);
-    }
-    (void)buf_append_char(out, '\n');
+    time_format_rfc3339(when, line->wall_ns);
+    bool is_json = format == LOG_JSON;
+    const struct log_pair head[] = {LOG_STR("level", log_level_name(line->level)),
+                                    LOG_STR("component", line->component), LOG_STR("msg", line->message)};
+    (void)buf_printf(out, is_json ? "{\"ts\":\"%s\"" : "ts=%s", when);
+    for (size_t i = 0; i < ARRAY_LEN(head); i++)
+        append_pair(out, format, &head[i], max_text);
+    for (const struct log_pair *pair = line->pairs; pair->key; pair++)
+        append_pair(out, format, pair, max_text);
+    (void)buf_append_str(out, is_json ? "}\n" : "\n");
+}
+
+void log_format_line(struct buf *out, enum log_format format, const struct log_line *line)
+{
+    enum { CUT_TEXT_MAX = 96 }; /* 26 texts of that length fit into a line, each byte escaped */
+    size_t len_before = out->len;
+    format_cut(out, format, line, SIZE_MAX);
+    if (!out->is_overflowed)
+        return;
+    out->len = len_before;
+    out->is_overflowed = false;
+    format_cut(out, format, line, CUT_TEXT_MAX);
 }
 
 /* Takes one place in the site's window. Returns false when the line is to be dropped; *ret_suppressed is what the last
@@ -140,11 +148,20 @@ static bool take_place(struct log_site *site, uint32_t *ret_suppressed)
     return false;
 }
 
+/* One write, so that lines of several threads and programs do not mix; there is no better place to complain to. */
+static void write_line(const struct buf *text)
+{
+    int saved = errno;
+    while (write(STDERR_FILENO, text->data, text->len) < 0 && errno == EINTR)
+        ;
+    errno = saved;
+}
+
 void log_write(struct log_site *site, enum log_level level, const char *component, const char *message,
                const struct log_pair *pairs)
 {
     enum { PAIRS_MAX = 24 };
-    uint32_t suppressed;
+    uint32_t suppressed = 0;
     if (!take_place(site, &suppressed))
         return;
     struct log_pair all[PAIRS_MAX + 2];
@@ -155,9 +172,9 @@ void log_write(struct log_site *site, enum log_level level, const char *componen
         all[n++] = LOG_INT("suppressed", suppressed);
     all[n] = (struct log_pair){.key = NULL};
 
-    BUF_AUTO struct buf line;
-    buf_init(&line, LINE_MAX_BYTES);
-    log_format_line(&line, (enum log_format)atomic_load(&line_format), time_wall_ns(), level, component, message, all);
-    ssize_t written = write(STDERR_FILENO, line.data, line.len);
-    (void)written; /* there is no better place to complain to */
+    struct log_line line = {time_wall_ns(), level, component, message, all};
+    BUF_AUTO struct buf text;
+    buf_init(&text, LINE_MAX_BYTES);
+    log_format_line(&text, (enum log_format)atomic_load(&line_format), &line);
+    write_line(&text);
 }
