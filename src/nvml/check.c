@@ -1,8 +1,7 @@
 /* Is an answer a value? The checks that every reading passes through. */
-#include "nvml/nvml.h"
+#include "nvml/library.h"
 
 #include "base/base.h"
-#include "nvml/library.h"
 
 #include <string.h>
 

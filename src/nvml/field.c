@@ -1,9 +1,8 @@
 /* Field values: many counters in one call, each with its own type and return code. And the counters of memory health
  * that old libraries give only as fields. */
-#include "nvml/nvml.h"
+#include "nvml/library.h"
 
 #include "base/base.h"
-#include "nvml/library.h"
 
 #include <math.h>
 

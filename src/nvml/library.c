@@ -1,9 +1,8 @@
 /* Finds, loads and initialises the library and resolves its symbols. The only place that knows dlopen and where drivers
  * put the file. Does not know devices. */
-#include "nvml/nvml.h"
+#include "nvml/library.h"
 
 #include "base/base.h"
-#include "nvml/library.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,8 +1,7 @@
 /* Readings of the links between a GPU and the rest: PCIe, NVLink, the fabric. */
-#include "nvml/nvml.h"
+#include "nvml/library.h"
 
 #include "base/base.h"
-#include "nvml/library.h"
 
 #include <string.h>
 

@@ -1,9 +1,8 @@
 /* Processes on a GPU: three generations of the list's ABI behind one call, and per-process utilization. Lists race with
  * the driver and grow, so the buffer is ours, grows with them and has a ceiling. */
-#include "nvml/nvml.h"
+#include "nvml/library.h"
 
 #include "base/base.h"
-#include "nvml/library.h"
 
 #include <string.h>
 

@@ -1,9 +1,8 @@
 /* Devices and their readings: chooses among the symbols that give a value and refuses impossible ones. Keeps no values.
  * Processes, events, MIG and GPM are in their own files. */
-#include "nvml/nvml.h"
+#include "nvml/library.h"
 
 #include "base/base.h"
-#include "nvml/library.h"
 
 #include <math.h>
 #include <stdio.h>

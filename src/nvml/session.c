@@ -1,8 +1,7 @@
 /* What has a life of its own in the driver or comes from more than one call: events, MIG devices, GPM samples. */
-#include "nvml/nvml.h"
+#include "nvml/library.h"
 
 #include "base/base.h"
-#include "nvml/library.h"
 
 #include <math.h>
 #include <string.h>
