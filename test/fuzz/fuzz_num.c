@@ -47,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     duration_round_trip(copy);
     if (num_parse_i64(text, &i) == 0 && data[0] != '-')
         check(num_parse_u64(text, &u) == 0 && u == (uint64_t)i);
-    (void)num_parse_bool(text, &b);
+    if (num_parse_bool(text, &b) == 0)
+        check(size > 0 && size < 6);
     (void)str_distance(copy, "utilisation");
     return 0;
 }
