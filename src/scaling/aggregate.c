@@ -14,6 +14,17 @@ const char *scaling_aggregation_name(enum scaling_aggregation aggregation)
     return aggregation < SCALING_AGGREGATION_COUNT ? names[aggregation] : "unknown";
 }
 
+bool scaling_find_aggregation(struct str name, enum scaling_aggregation *ret_aggregation)
+{
+    for (unsigned i = 0; i < SCALING_AGGREGATION_COUNT; i++) {
+        if (!str_equals(name, scaling_aggregation_name((enum scaling_aggregation)i)))
+            continue;
+        *ret_aggregation = (enum scaling_aggregation)i;
+        return true;
+    }
+    return false;
+}
+
 static int compare_doubles(const void *left, const void *right)
 {
     double a = *(const double *)left, b = *(const double *)right;

@@ -10,6 +10,8 @@
 
 enum trigger_scope { TRIGGER_NODE, TRIGGER_WORKLOAD, TRIGGER_CLUSTER };
 enum trigger_on_missing { TRIGGER_MISSING_CONSERVATIVE, TRIGGER_MISSING_ERROR, TRIGGER_MISSING_IGNORE };
+const char *trigger_scope_name(enum trigger_scope scope);
+const char *trigger_on_missing_name(enum trigger_on_missing on_missing);
 
 /* Metric types: X(id, name, alias or NULL, source, unit, divisor).
  * source: a snapshot field, MEMORY_PERCENT (used of total), or ENGINE (a page of the workload's own server).
@@ -48,6 +50,59 @@ enum { TRIGGER_SOURCE_MEMORY_PERCENT = -1, TRIGGER_SOURCE_ENGINE = -2 };
 
 const char *trigger_metric_name(enum trigger_metric metric);
 const char *trigger_metric_unit(enum trigger_metric metric);
+/* The metric type of this name or alias, spelled as in the table. Returns false if there is none. */
+bool trigger_find_metric(struct str name, enum trigger_metric *ret_metric);
+
+/* Profiles: X(name, metricName, metric type, target, activation threshold). reference A.3, but for vllm-queue-depth,
+ * whose documents say "active from 1 waiting request": strictly above 0 (scaling-semantics 4). */
+#define TRIGGER_PROFILES(X)                                                                                            \
+    X("batch", "keda_gpu_batch", MEMORY_USED_PERCENT, 70, 1)                                                           \
+    X("distributed-training", "keda_gpu_distributed_training", NVLINK_TX_MBPS, 50000, 5000)                            \
+    X("ollama", "keda_gpu_ollama", MEMORY_USED_PERCENT, 70, 3)                                                         \
+    X("tgi-inference", "keda_gpu_tgi_inference", MEMORY_USED_PERCENT, 75, 5)                                           \
+    X("training", "keda_gpu_training", GPU_UTILIZATION, 90, 0)                                                         \
+    X("triton-inference", "keda_gpu_triton_inference", GPU_UTILIZATION, 75, 10)                                        \
+    X("triton-queue-wait", "keda_gpu_triton_queue_wait", TRITON_QUEUE_WAIT_MS, 50, 5)                                  \
+    X("triton-request-rate", "keda_gpu_triton_request_rate", TRITON_REQUEST_RATE, 50, 1)                               \
+    X("vllm-inference", "keda_gpu_vllm_inference", MEMORY_USED_PERCENT, 80, 5)                                         \
+    X("vllm-queue-depth", "keda_gpu_vllm_queue_depth", VLLM_QUEUE_DEPTH, 5, 0)
+
+/* Metadata keys: X(id, name, alias or NULL, what is allowed). `<key>FromEnv` is the key. scaling-semantics 6. Change
+ * procedure: keys are public API; a new one also goes into docs/triggers.md, which a unit test compares with this. */
+#define TRIGGER_KEYS(X)                                                                                                \
+    X(PROFILE, "profile", NULL, "the name of a profile")                                                               \
+    X(METRIC_NAME, "metricName", NULL, "1 to 120 letters, digits, '.', '_', ':' and '-'; not \".\" or \"..\"")         \
+    X(METRIC_TYPE, "metricType", NULL, "the name of a metric type")                                                    \
+    X(TARGET_VALUE, "targetValue", NULL, "a plain decimal number from 0.001 to 1000000000")                            \
+    X(TARGET_GPU_UTILIZATION, "targetGpuUtilization", NULL, "a plain decimal number from 0.001 to 1000000000")         \
+    X(TARGET_MEMORY_UTILIZATION, "targetMemoryUtilization", NULL, "a plain decimal number from 0.001 to 1000000000")   \
+    X(ACTIVATION_THRESHOLD, "activationThreshold", "activationTargetValue",                                            \
+      "a plain decimal number from 0 to 1000000000000")                                                                \
+    X(GPU_INDEX, "gpuIndex", NULL, "a whole number from -1 (all GPUs) to 1023")                                        \
+    X(AGGREGATION, "aggregation", NULL, "the name of an aggregation")                                                  \
+    X(POLL_INTERVAL_SECONDS, "pollIntervalSeconds", NULL, "1 to 3600 seconds, as \"15\" or \"15s\"")                   \
+    X(SCOPE, "scope", NULL, "the name of a scope")                                                                     \
+    X(WINDOW, "window", NULL, "0 to 300 seconds, as \"15\" or \"15s\"")                                                \
+    X(ACTIVATION_WINDOW, "activationWindow", NULL, "0 to 300 seconds, as \"60\" or \"1m\"")                            \
+    X(ON_MISSING, "onMissing", NULL, "the name of a rule for missing data")                                            \
+    X(WARMUP_SECONDS, "warmupSeconds", NULL, "0 to 86400 seconds, as \"900\" or \"15m\"")                              \
+    X(GPU_UUID, "gpuUUID", NULL, "\"GPU-\" or \"MIG-\" and at most 91 characters without spaces")                      \
+    X(GPU_PRODUCT, "gpuProduct", NULL, "a part of the product name, 1 to 95 printable characters")                     \
+    X(VLLM_ENDPOINT, "vllmEndpoint", NULL, "http:// or https:// URL of the server's metrics page, at most 255 bytes")  \
+    X(TRITON_ENDPOINT, "tritonEndpoint", NULL,                                                                         \
+      "http:// or https:// URL of the server's metrics page, at most 255 bytes")                                       \
+    X(POD_SELECTOR, "podSelector", NULL, "a label selector, 1 to 255 printable characters")                            \
+    X(HPA_METRIC_TYPE, "hpaMetricType", NULL, "the HPA's metric type")
+
+enum trigger_key {
+#define X(id, name, alias, allowed) TRIGGER_KEY_##id,
+    TRIGGER_KEYS(X)
+#undef X
+        TRIGGER_KEY_COUNT
+};
+
+/* KEDA's own keys, which arrive in the map too and are passed over. keda.md 2, 3.3 */
+#define TRIGGER_PASSED_OVER(X) X("scalerAddress") X("enableTLS") X("unsafeSsl") X("tlsCertFile")
 
 /* What a client sent: the metadata map, in any order; bytes are not NUL-terminated. */
 struct trigger_pair {
@@ -56,7 +111,7 @@ struct trigger_pair {
 
 /* One `metrics:` entry of the configuration: the default for triggers that name that metric. */
 struct trigger_default {
-    char name[64];              /* metricName that it applies to, lower case */
+    char name[64]; /* metricName that it applies to, lower case */
     bool has_target, has_aggregation, has_gpu_index;
     double target;
     enum scaling_aggregation aggregation;
@@ -79,19 +134,23 @@ struct trigger {
     enum scaling_aggregation aggregation;
     enum trigger_on_missing on_missing;
     double target, activation;
-    int gpu_index;                          /* -1 all */
-    char gpu_uuid[SNAPSHOT_UUID_MAX];       /* "" all */
-    char gpu_product[SNAPSHOT_NAME_MAX];    /* "" all; matched as a case-insensitive part of the product name */
+    int gpu_index;                       /* -1 all */
+    char gpu_uuid[SNAPSHOT_UUID_MAX];    /* "" all */
+    char gpu_product[SNAPSHOT_NAME_MAX]; /* "" all; matched as a case-insensitive part of the product name */
     int64_t window_ns, activation_window_ns, warmup_ns, poll_interval_ns;
-    char hpa_metric_type[16];               /* "", "AverageValue" or "Value" */
+    char hpa_metric_type[16]; /* "", "AverageValue" or "Value" */
     char vllm_endpoint[TRIGGER_TEXT_MAX], triton_endpoint[TRIGGER_TEXT_MAX], pod_selector[TRIGGER_TEXT_MAX];
     bool is_always_active; /* profile training in scope node: scaling-semantics 4 */
+    bool is_for_hub;       /* a scope that only the hub serves, sent to an agent: trigger_evaluate refuses it */
     char warnings[TRIGGER_WARNINGS_MAX][TRIGGER_TEXT_MAX]; /* keys that overrule each other, and the lint table */
     size_t n_warnings;
 };
 
-/* Parse and validate. Returns a trigger with one reference, or NULL and INVALID_ARGUMENT naming the key, the value, what
- * is allowed and the nearest known key. scaling-semantics 6, reference A.2-A.4 */
+enum { TRIGGER_PAIRS_MAX = 64, TRIGGER_BYTES_MAX = 65536 }; /* of the metadata of one trigger */
+
+/* Parse and validate. Returns a trigger with one reference, or NULL and INVALID_ARGUMENT naming the key, the value,
+ * what is allowed and the nearest known key. White space around a value is not part of it. GetMetricSpec needs no more
+ * than what this returns: metric_name and target. scaling-semantics 6, reference A.2-A.4 */
 struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const struct trigger_settings *settings,
                               struct err *e);
 struct trigger *trigger_ref(struct trigger *t);
@@ -103,7 +162,8 @@ struct trigger_cache *trigger_cache_new(const struct trigger_settings *settings,
 void trigger_cache_free(struct trigger_cache *cache);
 void trigger_cache_flush(struct trigger_cache *cache, const struct trigger_settings *settings);
 /* A reference for the caller, or NULL and an error as trigger_parse. */
-struct trigger *trigger_cache_get(struct trigger_cache *cache, const struct trigger_pair *pairs, size_t n, struct err *e);
+struct trigger *trigger_cache_get(struct trigger_cache *cache, const struct trigger_pair *pairs, size_t n,
+                                  struct err *e);
 size_t trigger_cache_len(const struct trigger_cache *cache);
 
 /* ---- evaluation ---- */
@@ -131,12 +191,12 @@ struct trigger_input {
 /* Everything that a person needs to see why. Fixed size but for inputs, which live in the caller's arena. */
 struct trigger_evaluation {
     const struct trigger *trigger;
-    struct err value_error;    /* class NONE: `value` is valid; else what GetMetrics answers */
-    double value;              /* finite, 0 <= value <= 1e12 */
-    struct err active_error;   /* class NONE: `is_active` is valid; else what IsActive answers */
+    struct err value_error;  /* class NONE: `value` is valid; else what GetMetrics answers */
+    double value;            /* finite, 0 <= value <= 1e12 */
+    struct err active_error; /* class NONE: `is_active` is valid; else what IsActive answers */
     bool is_active;
-    double activity;           /* what was compared with the activation threshold; < 0 unknown */
-    char rule[TRIGGER_TEXT_MAX];          /* how the value came about, one sentence with numbers */
+    double activity;             /* what was compared with the activation threshold; < 0 unknown */
+    char rule[TRIGGER_TEXT_MAX]; /* how the value came about, one sentence with numbers */
     char active_rule[TRIGGER_TEXT_MAX];
     struct trigger_input *inputs;
     size_t n_inputs;
@@ -144,7 +204,9 @@ struct trigger_evaluation {
     size_t n_warnings;
 };
 
-/* Evaluate scopes node and cluster on one snapshot (may be NULL: nothing read yet). Never fails: errors are in *ret. */
+/* Evaluate scopes node and cluster on one snapshot (may be NULL: nothing read yet). Never fails: errors are in *ret.
+ * *ret refers to t and to the arena, and to nothing of s. Scope workload is FAILED_PRECONDITION here, as are scopes
+ * other than node in an agent (is_for_hub) and metric types of engines. scaling-semantics 2.1, 3, 4 */
 void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t now_ns, struct arena *arena,
                       struct trigger_evaluation *ret);
 

@@ -69,6 +69,13 @@ static void test_names_are_those_of_the_metadata(void **state)
     assert_string_equal(scaling_aggregation_name(SCALING_MAX), "max");
     assert_string_equal(scaling_aggregation_name(SCALING_P99), "p99");
     assert_string_equal(scaling_aggregation_name(SCALING_AGGREGATION_COUNT), "unknown");
+    enum scaling_aggregation found = SCALING_MAX;
+    assert_true(scaling_find_aggregation(str_of("p95"), &found));
+    assert_int_equal(found, SCALING_P95);
+    assert_false(scaling_find_aggregation(str_of("Avg"), &found));
+    assert_false(scaling_find_aggregation(str_of(""), &found));
+    assert_false(scaling_find_aggregation(str_of("unknown"), &found));
+    assert_int_equal(found, SCALING_P95);
 }
 
 int main(void)

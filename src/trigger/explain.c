@@ -1,0 +1,150 @@
+/* An evaluation as JSON and as lines of text. It adds nothing: what it shows was decided in evaluate.c. */
+#include "trigger/trigger.h"
+
+#include "trigger/text.h"
+
+static void duration_kv(struct json *out, const char *key, int64_t ns)
+{
+    json_kv_double(out, key, (double)ns / (double)NS_PER_S);
+}
+
+static void trigger_json(const struct trigger *t, struct json *out)
+{
+    json_kv_string(out, "metricName", t->metric_name);
+    json_kv_string(out, "metricType", trigger_metric_name(t->metric));
+    json_kv_string(out, "unit", trigger_metric_unit(t->metric));
+    json_kv_string(out, "profile", t->profile[0] ? t->profile : NULL);
+    json_kv_string(out, "scope", trigger_scope_name(t->scope));
+    json_kv_string(out, "aggregation", scaling_aggregation_name(t->aggregation));
+    json_kv_double(out, "target", t->target);
+    json_kv_double(out, "activationThreshold", t->activation);
+    json_kv_string(out, "onMissing", trigger_on_missing_name(t->on_missing));
+    json_kv_i64(out, "gpuIndex", t->gpu_index);
+    json_kv_string(out, "gpuUUID", t->gpu_uuid[0] ? t->gpu_uuid : NULL);
+    json_kv_string(out, "gpuProduct", t->gpu_product[0] ? t->gpu_product : NULL);
+    duration_kv(out, "windowSeconds", t->window_ns);
+    duration_kv(out, "activationWindowSeconds", t->activation_window_ns);
+}
+
+static void error_json(const struct err *e, struct json *out)
+{
+    json_object_begin(out);
+    json_kv_string(out, "code", err_class_name(e->class));
+    json_kv_string(out, "message", e->text);
+    json_object_end(out);
+}
+
+/* A number that is only there under a condition: else null. */
+static void maybe_kv(struct json *out, const char *key, bool is_there, double value)
+{
+    json_key(out, key);
+    if (is_there)
+        json_double(out, value);
+    else
+        json_null(out);
+}
+
+static void input_json(const struct trigger_input *in, struct json *out)
+{
+    json_object_begin(out);
+    json_kv_string(out, "uuid", in->uuid);
+    json_kv_i64(out, "index", in->index);
+    json_kv_string(out, "label", in->label);
+    json_kv_string(out, "state", trigger_input_state_name(in->state));
+    maybe_kv(out, "value", in->has_value, in->value);
+    maybe_kv(out, "counted", in->is_counted, in->counted);
+    maybe_kv(out, "peak", in->state == TRIGGER_INPUT_MEASURED, in->peak);
+    maybe_kv(out, "ageSeconds", in->age_ns >= 0, (double)in->age_ns / (double)NS_PER_S);
+    json_object_end(out);
+}
+
+static void result_json(const struct trigger_evaluation *ev, struct json *out)
+{
+    bool has_value = ev->value_error.class == ERR_NONE, has_active = ev->active_error.class == ERR_NONE;
+    maybe_kv(out, "value", has_value, ev->value);
+    json_kv_string(out, "rule", has_value ? ev->rule : NULL);
+    if (!has_value) {
+        json_key(out, "valueError");
+        error_json(&ev->value_error, out);
+    }
+    json_key(out, "active");
+    if (has_active)
+        json_bool(out, ev->is_active);
+    else
+        json_null(out);
+    json_kv_string(out, "activeRule", has_active ? ev->active_rule : NULL);
+    maybe_kv(out, "activity", ev->activity >= 0, ev->activity);
+    if (!has_active) {
+        json_key(out, "activeError");
+        error_json(&ev->active_error, out);
+    }
+}
+
+void trigger_explain_json(const struct trigger_evaluation *evaluation, struct json *out)
+{
+    json_object_begin(out);
+    trigger_json(evaluation->trigger, out);
+    result_json(evaluation, out);
+    json_key(out, "inputs");
+    json_array_begin(out);
+    for (size_t i = 0; i < evaluation->n_inputs; i++)
+        input_json(&evaluation->inputs[i], out);
+    json_array_end(out);
+    json_key(out, "warnings");
+    json_array_begin(out);
+    for (size_t i = 0; i < evaluation->n_warnings; i++)
+        json_string(out, evaluation->warnings[i]);
+    json_array_end(out);
+    json_object_end(out);
+}
+
+static void trigger_text(const struct trigger *t, struct buf *out)
+{
+    char target[NUM_TEXT_MAX], activation[NUM_TEXT_MAX];
+    const char *unit = trigger_metric_unit(t->metric);
+    trigger_show_number(target, t->target);
+    trigger_show_number(activation, t->activation);
+    (void)buf_printf(out, "trigger  %s: %s of %s in scope %s, target %s %s, active above %s %s%s%s\n", t->metric_name,
+                     scaling_aggregation_name(t->aggregation), trigger_metric_name(t->metric),
+                     trigger_scope_name(t->scope), target, unit, activation, unit, t->profile[0] ? ", profile " : "",
+                     t->profile);
+}
+
+static void result_text(const struct trigger_evaluation *ev, struct buf *out)
+{
+    char value[NUM_TEXT_MAX];
+    trigger_show_number(value, ev->value);
+    if (ev->value_error.class == ERR_NONE)
+        (void)buf_printf(out, "value    %s %s: %s\n", value, trigger_metric_unit(ev->trigger->metric), ev->rule);
+    else
+        (void)buf_printf(out, "value    none: %s: %s\n", err_class_name(ev->value_error.class), ev->value_error.text);
+    if (ev->active_error.class == ERR_NONE)
+        (void)buf_printf(out, "active   %s: %s\n", ev->is_active ? "yes" : "no", ev->active_rule);
+    else
+        (void)buf_printf(out, "active   unknown: %s: %s\n", err_class_name(ev->active_error.class),
+                         ev->active_error.text);
+}
+
+static void input_text(const struct trigger_input *in, const char *unit, struct buf *out)
+{
+    char value[NUM_TEXT_MAX] = "-", counted[NUM_TEXT_MAX], age[TIME_DURATION_MAX] = "never";
+    if (in->has_value)
+        trigger_show_number(value, in->value);
+    trigger_show_number(counted, in->counted);
+    if (in->age_ns >= 0)
+        time_format_duration(age, in->age_ns / NS_PER_MS * NS_PER_MS);
+    (void)buf_printf(out, "input    GPU %d %s %s: %s, %s%s%s, read %s%s, %s%s\n", in->index, in->uuid, in->label,
+                     trigger_input_state_name(in->state), value, in->has_value ? " " : "", in->has_value ? unit : "",
+                     age, in->age_ns >= 0 ? " ago" : "", in->is_counted ? "counted as " : "not counted",
+                     in->is_counted ? counted : "");
+}
+
+void trigger_explain_text(const struct trigger_evaluation *evaluation, struct buf *out)
+{
+    trigger_text(evaluation->trigger, out);
+    result_text(evaluation, out);
+    for (size_t i = 0; i < evaluation->n_inputs; i++)
+        input_text(&evaluation->inputs[i], trigger_metric_unit(evaluation->trigger->metric), out);
+    for (size_t i = 0; i < evaluation->n_warnings; i++)
+        (void)buf_printf(out, "warning  %s\n", evaluation->warnings[i]);
+}

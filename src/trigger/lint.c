@@ -1,0 +1,73 @@
+/* What can be said about a trigger before anything is measured: targets out of reach, signals that run away or say
+ * nothing about load. It refuses nothing. */
+#include "trigger/lint.h"
+
+#include "trigger/facts.h"
+#include "trigger/text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The HPA leaves the count alone while value and target differ by less. keda.md 8.2 */
+#define HPA_TOLERANCE 0.1
+
+static bool is_percent(const struct trigger *t)
+{
+    return strcmp(trigger_metric_unit(t->metric), "%") == 0;
+}
+
+/* The aggregated value cannot pass 100: every aggregation but the sum of a percentage. */
+static bool is_bounded(const struct trigger *t)
+{
+    return is_percent(t) && !trigger_metric_is_engine(t->metric) && t->aggregation != SCALING_SUM;
+}
+
+static void lint_reach(struct trigger *t)
+{
+    bool is_value = strcmp(t->hpa_metric_type, "Value") == 0;
+    char target[NUM_TEXT_MAX];
+    trigger_show_number(target, t->target);
+    if (!is_value && is_bounded(t))
+        trigger_warn(
+            t->warnings, &t->n_warnings,
+            "never past %.0f replica%s: %s of %s is at most 100, and under AverageValue (KEDA's default) the HPA "
+            "asks for value / %s; aggregation sum or metricType Value reach further",
+            ceil(100 / t->target), t->target < 100 ? "s" : "", scaling_aggregation_name(t->aggregation),
+            trigger_metric_name(t->metric), target);
+    if (is_bounded(t) && 100 / t->target <= 1 + HPA_TOLERANCE)
+        trigger_warn(t->warnings, &t->n_warnings,
+                     "never grows: the value is at most 100, within the HPA's 10 %% tolerance of target %s", target);
+    if (is_value && t->aggregation == SCALING_SUM)
+        trigger_warn(t->warnings, &t->n_warnings,
+                     "runs away: under Value the HPA multiplies the present count by value / target, and a sum grows "
+                     "with the count; use avg or max");
+}
+
+static void lint_activation(struct trigger *t)
+{
+    if (is_percent(t) && t->activation >= 100)
+        trigger_warn(t->warnings, &t->n_warnings, "never active: %s cannot be above 100",
+                     trigger_metric_name(t->metric));
+    else if (t->activation > t->target)
+        trigger_warn(t->warnings, &t->n_warnings,
+                     "activationThreshold is above the target: at zero or at work, but "
+                     "nothing between");
+}
+
+static void lint_memory(struct trigger *t)
+{
+    int source = trigger_metric_facts(t->metric)->source;
+    if (source == TRIGGER_SOURCE_MEMORY_PERCENT || source == SNAPSHOT_MEMORY_USED)
+        trigger_warn(t->warnings, &t->n_warnings,
+                     "memory is no load where a server allocates it at start and keeps it (vLLM takes about 90 %%): it "
+                     "then runs to the maximum or never sleeps; gpu_utilization or vllm_queue_depth show load");
+}
+
+void trigger_lint(struct trigger *t)
+{
+    if (t->scope == TRIGGER_WORKLOAD)
+        return; /* its rules bound and correct what is warned of here */
+    lint_reach(t);
+    lint_activation(t);
+    lint_memory(t);
+}

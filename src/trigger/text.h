@@ -1,0 +1,21 @@
+/* Sentences for people, private to trigger/: numbers and foreign texts as they may stand in them, cut to fit. */
+#ifndef TRIGGER_TEXT_H
+#define TRIGGER_TEXT_H
+
+#include "trigger/trigger.h"
+
+/* A text of others as it may stand in our sentences: printable, valid UTF-8, cut to what a line bears. */
+enum { TRIGGER_SHOWN_MAX = 84 };
+void trigger_show(char out[TRIGGER_SHOWN_MAX], struct str text);
+
+/* A number: at most three decimals, no trailing zeros. */
+void trigger_show_number(char out[NUM_TEXT_MAX], double number);
+
+/* A sentence cut to fit between characters, with "..." where it was cut. */
+void trigger_fit(char out[TRIGGER_TEXT_MAX], struct str text);
+
+/* Append a sentence to a list of TRIGGER_WARNINGS_MAX; dropped when the list is full. */
+void trigger_warn(char (*warnings)[TRIGGER_TEXT_MAX], size_t *n, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
