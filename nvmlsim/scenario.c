@@ -61,11 +61,23 @@ static int read_restart_clock(struct reader *r, const struct tree_node *node, vo
     return reader_bool(r, node, &((struct top *)target)->scenario->restart_clock);
 }
 
+static int read_counter_bits(struct reader *r, const struct tree_node *node, void *target, size_t param)
+{
+    static const char *const widths[] = {"32", "64"};
+    size_t at = 0;
+    (void)param;
+    if (reader_choice(r, node, widths, ARRAY_LEN(widths), &at) < 0)
+        return -1;
+    ((struct top *)target)->scenario->pcie_counter_bits = at == 0 ? 32 : 64;
+    return 0;
+}
+
 static const struct key_rule top_rules[] = {
     {"driver", read_driver, 0},
     {"cuda", read_cuda, 0},
     {"seed", read_seed, 0},
     {"restart_clock", read_restart_clock, 0},
+    {"pcie_counter_bits", read_counter_bits, 0},
     {"gpus", reader_defer, offsetof(struct top, gpus)},
     {"events", reader_defer, offsetof(struct top, events)},
     {"faults", reader_defer, offsetof(struct top, faults)},
@@ -91,7 +103,11 @@ struct scenario *scenario_parse(const struct scenario_source *source, struct str
     if (!root)
         return NULL;
     struct scenario *s = mem_new(struct scenario);
-    *s = (struct scenario){.driver = SCENARIO_DEFAULT_DRIVER, .driver_major = 570, .driver_minor = 172, .cuda = 12080};
+    *s = (struct scenario){.driver = SCENARIO_DEFAULT_DRIVER,
+                           .driver_major = 570,
+                           .driver_minor = 172,
+                           .cuda = 12080,
+                           .pcie_counter_bits = 64};
     arena_init(&s->arena, SCENARIO_BYTES_MAX);
     struct reader r = {.source = source, .scenario = s, .e = e};
     if (read_all(&r, root) < 0) {

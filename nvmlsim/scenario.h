@@ -173,6 +173,7 @@ struct scenario {
     int32_t cuda;                        /* 12040 = 12.4 */
     uint64_t seed;
     bool restart_clock;
+    uint32_t pcie_counter_bits; /* 64, or 32: fields 197 and 198 wrap */
     size_t n_gpus, n_events, n_faults;
     struct gpu *gpus;     /* by index */
     struct event *events; /* ascending in time */

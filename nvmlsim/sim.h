@@ -63,6 +63,9 @@ bool sim_is_handle(const struct nvml_device *device);
 uint64_t sim_time_us(const struct sim_call *c, double t_s);
 double sim_time_s(const struct sim_call *c, uint64_t time_us);
 
+/* Does the device tell of remapped rows? */
+bool sim_has_remapped_rows(const struct sim_call *c);
+
 /* Copy text into a caller's buffer as NVML does: nothing and INSUFFICIENT_SIZE when it does not fit. */
 int sim_text(char *out, uint32_t size, const char *text);
 
