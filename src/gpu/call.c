@@ -8,7 +8,7 @@ typedef int run_call(struct gpu_core *core, struct nvml_device *handle, double r
 static int run_utilization(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     struct nvml_utilization utilization = {0};
-    int rc = GPU_CALL(core, nvml_read_utilization, handle, &utilization);
+    int rc = nvml_read_utilization(core->nvml, handle, &utilization);
     ret_numbers[0] = utilization.gpu;
     ret_numbers[1] = utilization.memory;
     return rc;
@@ -17,7 +17,7 @@ static int run_utilization(struct gpu_core *core, struct nvml_device *handle, do
 static int run_memory(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     struct nvml_memory_reading memory = {0};
-    int rc = GPU_CALL(core, nvml_read_memory, handle, &memory);
+    int rc = nvml_read_memory(core->nvml, handle, &memory);
     ret_numbers[0] = (double)memory.used_bytes;
     ret_numbers[1] = (double)memory.free_bytes;
     ret_numbers[2] = memory.has_reserved ? (double)memory.reserved_bytes : (double)NAN;
@@ -28,7 +28,7 @@ static int run_memory(struct gpu_core *core, struct nvml_device *handle, double 
 static int run_temperature(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     int32_t celsius = 0;
-    int rc = GPU_CALL(core, nvml_read_temperature, handle, &celsius);
+    int rc = nvml_read_temperature(core->nvml, handle, &celsius);
     ret_numbers[0] = celsius;
     return rc;
 }
@@ -36,7 +36,7 @@ static int run_temperature(struct gpu_core *core, struct nvml_device *handle, do
 static int run_power(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     uint32_t mw = 0;
-    int rc = GPU_CALL(core, nvml_read_power, handle, &mw);
+    int rc = nvml_read_power(core->nvml, handle, &mw);
     ret_numbers[0] = mw;
     return rc;
 }
@@ -44,7 +44,7 @@ static int run_power(struct gpu_core *core, struct nvml_device *handle, double r
 static int run_power_limit(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     uint32_t mw = 0;
-    int rc = GPU_CALL(core, nvml_read_power_limit, handle, &mw);
+    int rc = nvml_read_power_limit(core->nvml, handle, &mw);
     ret_numbers[0] = mw;
     return rc;
 }
@@ -52,7 +52,7 @@ static int run_power_limit(struct gpu_core *core, struct nvml_device *handle, do
 static int run_energy(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     uint64_t mj = 0;
-    int rc = GPU_CALL(core, nvml_read_energy, handle, &mj);
+    int rc = nvml_read_energy(core->nvml, handle, &mj);
     ret_numbers[0] = (double)mj;
     return rc;
 }
@@ -61,7 +61,7 @@ static int run_clock(struct gpu_core *core, struct nvml_device *handle, uint32_t
                      double ret_numbers[GPU_CALL_NUMBERS])
 {
     uint32_t mhz = 0;
-    int rc = GPU_CALL(core, nvml_read_clock, handle, clock, &mhz);
+    int rc = nvml_read_clock(core->nvml, handle, clock, &mhz);
     ret_numbers[0] = mhz;
     return rc;
 }
@@ -79,7 +79,7 @@ static int run_memory_clock(struct gpu_core *core, struct nvml_device *handle, d
 static int run_clock_reasons(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     uint64_t reasons = 0;
-    int rc = GPU_CALL(core, nvml_read_clock_reasons, handle, &reasons);
+    int rc = nvml_read_clock_reasons(core->nvml, handle, &reasons);
     ret_numbers[0] = (double)reasons;
     return rc;
 }
@@ -87,7 +87,7 @@ static int run_clock_reasons(struct gpu_core *core, struct nvml_device *handle, 
 static int run_pcie_replays(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     uint32_t count = 0;
-    int rc = GPU_CALL(core, nvml_read_pcie_replays, handle, &count);
+    int rc = nvml_read_pcie_replays(core->nvml, handle, &count);
     ret_numbers[0] = count;
     return rc;
 }
@@ -95,7 +95,7 @@ static int run_pcie_replays(struct gpu_core *core, struct nvml_device *handle, d
 static int run_pcie_link(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     struct nvml_pcie_link link = {0};
-    int rc = GPU_CALL(core, nvml_read_pcie_link, handle, &link);
+    int rc = nvml_read_pcie_link(core->nvml, handle, &link);
     ret_numbers[0] = link.generation;
     ret_numbers[1] = link.width;
     return rc;
@@ -105,7 +105,7 @@ static int run_engine(struct gpu_core *core, struct nvml_device *handle, enum nv
                       double ret_numbers[GPU_CALL_NUMBERS])
 {
     uint32_t percent = 0;
-    int rc = GPU_CALL(core, nvml_read_engine, handle, engine, &percent);
+    int rc = nvml_read_engine(core->nvml, handle, engine, &percent);
     ret_numbers[0] = percent;
     return rc;
 }
@@ -124,7 +124,7 @@ static int run_ecc(struct gpu_core *core, struct nvml_device *handle, uint32_t e
                    double ret_numbers[GPU_CALL_NUMBERS])
 {
     uint64_t count = 0;
-    int rc = GPU_CALL(core, nvml_read_ecc, handle, error, NVML_COUNT_VOLATILE, &count);
+    int rc = nvml_read_ecc(core->nvml, handle, error, NVML_COUNT_VOLATILE, &count);
     ret_numbers[0] = (double)count;
     return rc;
 }
@@ -142,7 +142,7 @@ static int run_ecc_uncorrected(struct gpu_core *core, struct nvml_device *handle
 static int run_remapped_rows(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     struct nvml_remapped_rows rows = {0};
-    int rc = GPU_CALL(core, nvml_read_remapped_rows, handle, &rows);
+    int rc = nvml_read_remapped_rows(core->nvml, handle, &rows);
     ret_numbers[0] = rows.correctable;
     ret_numbers[1] = rows.uncorrectable;
     ret_numbers[2] = rows.is_pending;
@@ -153,7 +153,7 @@ static int run_remapped_rows(struct gpu_core *core, struct nvml_device *handle, 
 static int run_fan(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
 {
     uint32_t percent = 0;
-    int rc = GPU_CALL(core, nvml_read_fan, handle, &percent);
+    int rc = nvml_read_fan(core->nvml, handle, &percent);
     ret_numbers[0] = percent;
     return rc;
 }

@@ -27,17 +27,15 @@ struct gpu_config gpu_config_complete(const struct gpu_config *config)
 
 /* ---- counting ---- */
 
-void gpu_call_entered(struct gpu_core *core, const char *name)
+/* NVML tells of each call before it (symbol) and after it (NULL). */
+static void note_call(void *context, const char *symbol)
 {
-    atomic_store(&core->shared->call_since_ns, core->clock_ns());
-    atomic_store(&core->shared->call, name);
-}
-
-int gpu_call_left(struct gpu_core *core, int rc)
-{
-    atomic_store(&core->shared->call, NULL);
-    core->header->sampler.nvml_calls++;
-    return rc;
+    struct gpu_core *core = context;
+    if (symbol) {
+        atomic_store(&core->shared->call_since_ns, core->clock_ns());
+        core->header->sampler.nvml_calls++;
+    }
+    atomic_store(&core->shared->call, symbol);
 }
 
 void gpu_count_error(struct gpu_core *core, int rc)
@@ -129,9 +127,7 @@ static void close_session(struct gpu_core *core)
     if (!core->nvml)
         return;
     gpu_inventory_forget(core);
-    gpu_call_entered(core, "nvml_close");
     nvml_close(core->nvml);
-    (void)gpu_call_left(core, NVML_RC_SUCCESS);
     core->nvml = NULL;
 }
 
@@ -146,10 +142,9 @@ static void fall_back(struct gpu_core *core, int64_t longest_wait_ns)
 static bool open_library(struct gpu_core *core)
 {
     struct err e = {0};
-    gpu_call_entered(core, "nvml_open");
     core->nvml = nvml_open(core->config.library_path, &e);
-    (void)gpu_call_left(core, NVML_RC_SUCCESS);
     if (core->nvml) {
+        nvml_observe(core->nvml, note_call, core);
         (void)str_copy(core->header->library_path, sizeof(core->header->library_path),
                        str_of(nvml_library_path(core->nvml)));
         return true;
@@ -160,8 +155,7 @@ static bool open_library(struct gpu_core *core)
 
 static bool initialise(struct gpu_core *core)
 {
-    gpu_call_entered(core, "nvml_init");
-    int rc = gpu_call_left(core, nvml_init(core->nvml));
+    int rc = nvml_init(core->nvml);
     (void)str_copy(core->header->nvml_version, sizeof(core->header->nvml_version),
                    str_of(nvml_library_version(core->nvml)));
     if (rc == NVML_RC_SUCCESS) {

@@ -98,13 +98,7 @@ struct snapshot *gpu_core_publish(struct gpu_core *core);
 /* The configuration with its defaults filled in. */
 struct gpu_config gpu_config_complete(const struct gpu_config *config);
 
-/* ---- calls ---- */
-
-/* Every NVML call goes through GPU_CALL: it is counted, and gpu_is_stuck can name it. Evaluates to the return code. */
-#define GPU_CALL(core, function, ...)                                                                                  \
-    gpu_call_left(core, (gpu_call_entered(core, #function), function((core)->nvml, __VA_ARGS__)))
-void gpu_call_entered(struct gpu_core *core, const char *name);
-int gpu_call_left(struct gpu_core *core, int rc);
+/* ---- failures ---- */
 
 /* Count a failed call under its code. */
 void gpu_count_error(struct gpu_core *core, int rc);

@@ -23,7 +23,7 @@ static void register_gpus(struct gpu_core *core)
         if (d->has_events || d->is_lost || !d->handle || d->kind == SNAPSHOT_MIG)
             continue;
         d->has_events = true;
-        (void)GPU_CALL(core, nvml_events_register, core->events, d->handle, NVML_EVENT_XID_CRITICAL);
+        (void)nvml_events_register(core->nvml, core->events, d->handle, NVML_EVENT_XID_CRITICAL);
     }
 }
 
@@ -91,7 +91,7 @@ void gpu_events_poll(struct gpu_core *core)
 {
     if (core->clock_ns() < core->events_retry_ns)
         return;
-    if (!core->events && GPU_CALL(core, nvml_events_new, &core->events) != NVML_RC_SUCCESS) {
+    if (!core->events && nvml_events_new(core->nvml, &core->events) != NVML_RC_SUCCESS) {
         core->events = NULL;
         back_off(core);
         return;
@@ -99,7 +99,7 @@ void gpu_events_poll(struct gpu_core *core)
     register_gpus(core);
     for (int i = 0; i < EVENTS_PER_CYCLE; i++) {
         struct nvml_event_data event = {0};
-        int rc = GPU_CALL(core, nvml_events_wait, core->events, 0, &event);
+        int rc = nvml_events_wait(core->nvml, core->events, 0, &event);
         if (rc == NVML_RC_TIMEOUT)
             return;
         if (rc != NVML_RC_SUCCESS) {

@@ -19,7 +19,7 @@ static int ask_support(struct gpu_core *core, struct gpu_device *d, struct nvml_
 {
     if (!d->gpm.is_known) {
         bool is_supported = false;
-        int rc = GPU_CALL(core, nvml_gpm_supported, gpu, &is_supported);
+        int rc = nvml_gpm_supported(core->nvml, gpu, &is_supported);
         if (nvml_rc_kind(rc) == NVML_KIND_TRANSIENT || gpu_ends_session(core, rc))
             return rc;
         d->gpm.is_known = true;
@@ -32,9 +32,9 @@ static int allocate(struct gpu_core *core, struct gpu_gpm *gpm)
 {
     int rc = NVML_RC_SUCCESS;
     if (!gpm->older)
-        rc = GPU_CALL(core, nvml_gpm_sample_new, &gpm->older);
+        rc = nvml_gpm_sample_new(core->nvml, &gpm->older);
     if (rc == NVML_RC_SUCCESS && !gpm->newer)
-        rc = GPU_CALL(core, nvml_gpm_sample_new, &gpm->newer);
+        rc = nvml_gpm_sample_new(core->nvml, &gpm->newer);
     return rc;
 }
 
@@ -46,8 +46,8 @@ static int take(struct gpu_core *core, struct gpu_device *d, struct nvml_device 
     gpm->older = gpm->newer;
     gpm->older_ns = gpm->newer_ns;
     gpm->newer = reused;
-    int rc = d->kind == SNAPSHOT_MIG ? GPU_CALL(core, nvml_gpm_take_mig, gpu, d->gpu_instance, gpm->newer)
-                                     : GPU_CALL(core, nvml_gpm_take, gpu, gpm->newer);
+    int rc = d->kind == SNAPSHOT_MIG ? nvml_gpm_take_mig(core->nvml, gpu, d->gpu_instance, gpm->newer)
+                                     : nvml_gpm_take(core->nvml, gpu, gpm->newer);
     gpm->newer_ns = rc == NVML_RC_SUCCESS ? core->clock_ns() : 0;
     return rc;
 }
@@ -92,5 +92,5 @@ int gpu_gpm_read(struct gpu_core *core, struct gpu_device *d, struct nvml_gpm_me
     *ret_taken_ns = gpm->newer_ns;
     if (!is_usable_pair(core, gpm))
         return NVML_RC_NOT_READY;
-    return GPU_CALL(core, nvml_gpm_read, gpm->older, gpm->newer, metrics, len);
+    return nvml_gpm_read(core->nvml, gpm->older, gpm->newer, metrics, len);
 }

@@ -61,10 +61,10 @@ static void probe(struct gpu_core *core, struct gpu_device *gpu)
 {
     struct nvml_device *handle = NULL;
     int32_t celsius;
-    int rc = gpu->bus_id[0] ? GPU_CALL(core, nvml_find_by_bus_id, gpu->bus_id, &handle)
-                            : GPU_CALL(core, nvml_find_by_uuid, gpu->uuid, &handle);
+    int rc = gpu->bus_id[0] ? nvml_find_by_bus_id(core->nvml, gpu->bus_id, &handle)
+                            : nvml_find_by_uuid(core->nvml, gpu->uuid, &handle);
     if (rc == NVML_RC_SUCCESS)
-        rc = GPU_CALL(core, nvml_read_temperature, handle, &celsius);
+        rc = nvml_read_temperature(core->nvml, handle, &celsius);
     if (gpu_ends_session(core, rc))
         return;
     if (nvml_rc_kind(rc) != NVML_KIND_VALUE && nvml_rc_kind(rc) != NVML_KIND_ABSENT) {
@@ -146,13 +146,13 @@ static void read_identity(struct gpu_core *core, struct gpu_device *d, struct sn
     struct nvml_pci_info pci;
     *ret = (struct snapshot_device){.kind = d->kind, .minor = -1, .gpu_instance = -1, .compute_instance = -1};
     copy(ret->uuid, sizeof(ret->uuid), d->uuid);
-    if (GPU_CALL(core, nvml_read_name, d->handle, name) == NVML_RC_SUCCESS)
+    if (nvml_read_name(core->nvml, d->handle, name) == NVML_RC_SUCCESS)
         copy(ret->product, sizeof(ret->product), name);
-    if (GPU_CALL(core, nvml_read_serial, d->handle, serial) == NVML_RC_SUCCESS)
+    if (nvml_read_serial(core->nvml, d->handle, serial) == NVML_RC_SUCCESS)
         copy(ret->serial, sizeof(ret->serial), serial);
-    if (GPU_CALL(core, nvml_read_minor, d->handle, &minor) == NVML_RC_SUCCESS)
+    if (nvml_read_minor(core->nvml, d->handle, &minor) == NVML_RC_SUCCESS)
         ret->minor = (int)minor;
-    if (GPU_CALL(core, nvml_read_pci, d->handle, &pci) == NVML_RC_SUCCESS)
+    if (nvml_read_pci(core->nvml, d->handle, &pci) == NVML_RC_SUCCESS)
         copy(ret->pci_bus_id, sizeof(ret->pci_bus_id), pci.bus_id);
     copy(d->bus_id, sizeof(d->bus_id), ret->pci_bus_id);
 }
@@ -189,9 +189,9 @@ static int enumerate_one(struct gpu_core *core, uint32_t index)
 {
     struct nvml_device *handle;
     char uuid[NVML_UUID_MAX];
-    int rc = GPU_CALL(core, nvml_find_by_index, index, &handle);
+    int rc = nvml_find_by_index(core->nvml, index, &handle);
     if (rc == NVML_RC_SUCCESS)
-        rc = GPU_CALL(core, nvml_read_uuid, handle, uuid);
+        rc = nvml_read_uuid(core->nvml, handle, uuid);
     if (rc != NVML_RC_SUCCESS) {
         if (nvml_rc_kind(rc) != NVML_KIND_ABSENT_LOGGED && !gpu_ends_session(core, rc))
             gpu_count_error(core, rc);
@@ -261,14 +261,14 @@ static void read_profile(struct gpu_core *core, struct nvml_device *mig, char *o
 {
     char name[NVML_NAME_MAX];
     struct nvml_attributes attributes;
-    if (GPU_CALL(core, nvml_read_name, mig, name) == NVML_RC_SUCCESS) {
+    if (nvml_read_name(core->nvml, mig, name) == NVML_RC_SUCCESS) {
         const char *word = strstr(name, " MIG ");
         if (word) {
             copy(out, size, word + strlen(" MIG "));
             return;
         }
     }
-    if (GPU_CALL(core, nvml_read_mig_attributes, mig, &attributes) != NVML_RC_SUCCESS)
+    if (nvml_read_mig_attributes(core->nvml, mig, &attributes) != NVML_RC_SUCCESS)
         return;
     unsigned gib = (unsigned)((attributes.memory_mib + 512) / 1024);
     if (attributes.compute_instance_slices != attributes.gpu_instance_slices)
@@ -282,7 +282,7 @@ static void add_instance(struct gpu_core *core, const char *parent_uuid, struct 
 {
     struct nvml_mig_ids ids;
     const struct snapshot_device *parent = snapshot_store_find(core->store, parent_uuid);
-    if (!parent || GPU_CALL(core, nvml_read_mig_ids, mig, &ids) != NVML_RC_SUCCESS)
+    if (!parent || nvml_read_mig_ids(core->nvml, mig, &ids) != NVML_RC_SUCCESS)
         return; /* destroyed meanwhile, or asked again in the next cycle */
     struct gpu_device device = {.handle = mig, .kind = SNAPSHOT_MIG, .gpu_instance = ids.gpu_instance, .is_seen = true};
     copy(device.uuid, sizeof(device.uuid), uuid);
@@ -308,7 +308,7 @@ static bool is_same_instance(struct gpu_core *core, const struct gpu_device *d, 
     struct nvml_mig_ids ids;
     if (d->handle == mig)
         return true;
-    return GPU_CALL(core, nvml_read_mig_ids, mig, &ids) == NVML_RC_SUCCESS && ids.gpu_instance == d->gpu_instance;
+    return nvml_read_mig_ids(core->nvml, mig, &ids) == NVML_RC_SUCCESS && ids.gpu_instance == d->gpu_instance;
 }
 
 static void meet_instance(struct gpu_core *core, const char *parent_uuid, struct nvml_device *mig, const char *uuid)
@@ -333,15 +333,15 @@ static void meet_instance(struct gpu_core *core, const char *parent_uuid, struct
 static void enumerate_instances(struct gpu_core *core, struct nvml_device *gpu, const char *gpu_uuid)
 {
     uint32_t max = 0;
-    int rc = GPU_CALL(core, nvml_read_mig_max, gpu, &max);
+    int rc = nvml_read_mig_max(core->nvml, gpu, &max);
     for (size_t i = 0; i < core->devices.len; i++)
         core->devices.items[i].is_seen = false;
     for (uint32_t i = 0; i < max && rc == NVML_RC_SUCCESS; i++) {
         struct nvml_device *mig;
         char uuid[NVML_UUID_MAX];
-        rc = GPU_CALL(core, nvml_find_mig, gpu, i, &mig);
+        rc = nvml_find_mig(core->nvml, gpu, i, &mig);
         if (rc == NVML_RC_SUCCESS)
-            rc = GPU_CALL(core, nvml_read_uuid, mig, uuid);
+            rc = nvml_read_uuid(core->nvml, mig, uuid);
         if (rc == NVML_RC_SUCCESS)
             meet_instance(core, gpu_uuid, mig, uuid);
         else if (rc == NVML_RC_NOT_FOUND || rc == NVML_RC_INVALID_ARGUMENT)
@@ -376,7 +376,7 @@ static void refresh_mig(struct gpu_core *core, struct gpu_device *d)
     struct nvml_mig_mode mode = {0};
     char uuid[SNAPSHOT_UUID_MAX];
     struct nvml_device *handle = d->handle;
-    int rc = GPU_CALL(core, nvml_read_mig_mode, handle, &mode);
+    int rc = nvml_read_mig_mode(core->nvml, handle, &mode);
     if (nvml_rc_kind(rc) == NVML_KIND_GPU_LOST)
         gpu_inventory_lose(core, d, rc);
     if (gpu_ends_session(core, rc) || nvml_rc_kind(rc) == NVML_KIND_GPU_LOST)
@@ -409,7 +409,7 @@ static void refresh_all_mig(struct gpu_core *core)
 void gpu_inventory_refresh(struct gpu_core *core)
 {
     uint32_t count = 0;
-    int rc = GPU_CALL(core, nvml_read_count, &count);
+    int rc = nvml_read_count(core->nvml, &count);
     if (rc != NVML_RC_SUCCESS) {
         if (!gpu_ends_session(core, rc))
             gpu_count_error(core, rc);

@@ -126,7 +126,7 @@ static double pcie_capacity(struct pass *p)
     if (d->pcie_capacity > 0)
         return d->pcie_capacity;
     struct nvml_pcie_link link = {.generation = 7, .width = 16};
-    (void)GPU_CALL(p->core, nvml_read_pcie_link_max, d->handle, &link);
+    (void)nvml_read_pcie_link_max(p->core->nvml, d->handle, &link);
     if (link.generation == 0 || link.generation >= ARRAY_LEN(lane_bytes_per_s))
         link.generation = ARRAY_LEN(lane_bytes_per_s) - 1;
     d->pcie_capacity = lane_bytes_per_s[link.generation] * (link.width ? link.width : 16);
@@ -221,7 +221,7 @@ static void ask_fields(struct pass *p)
 {
     if (p->n_fields == 0 || p->has_ended)
         return;
-    (void)GPU_CALL(p->core, nvml_read_fields, p->device->handle, p->fields, p->n_fields);
+    (void)nvml_read_fields(p->core->nvml, p->device->handle, p->fields, p->n_fields);
     int64_t taken_ns = p->core->clock_ns();
     for (size_t i = 0; i < p->n_fields && !p->has_ended; i++) {
         struct answer answer = {.taken_ns = taken_ns, .is_32_bit = p->fields[i].value_type == NVML_VALUE_U32};
@@ -284,7 +284,7 @@ static void sample_one(struct gpu_core *core, struct gpu_device *d, enum snapsho
     if (!p.place)
         return;
     uint32_t kb_per_s = 0;
-    int rc = GPU_CALL(core, nvml_read_pcie_blocking, d->handle, gpu_plan[d->rows[field]].id, &kb_per_s);
+    int rc = nvml_read_pcie_blocking(core->nvml, d->handle, gpu_plan[d->rows[field]].id, &kb_per_s);
     settle(&p, field, &(struct answer){.rc = rc, .number = kb_per_s, .taken_ns = core->clock_ns()});
 }
 
