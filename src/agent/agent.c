@@ -288,6 +288,8 @@ int agent_run(const struct agent_config *config)
         if (config->started)
             config->started(config->started_context, a.loop, net_listener_address(a.listeners[0]));
         net_loop_run(a.loop);
+        if (config->stopping)
+            config->stopping(config->started_context);
         log_info("agent", "stopped", LOG_INT("exit_code", a.exit_code));
     }
     stop(&a);

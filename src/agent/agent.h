@@ -39,6 +39,8 @@ struct agent_config {
     void *reload_context;
     /* Called on the loop once everything listens (may be NULL): for demo, which goes on in the same loop. */
     void (*started)(void *context, struct net_loop *loop, const char *address);
+    /* Called on the loop before it ends (may be NULL): what `started` made in it goes. */
+    void (*stopping)(void *context);
     void *started_context;
     const char *version, *build; /* "0.1.0", "gcc 12.2" */
 };

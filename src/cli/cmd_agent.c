@@ -1,0 +1,207 @@
+/* `agent`: its option table, and the way from options to the agent's configuration. */
+#include "agent/agent.h"
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct option_def agent_options[] = {
+    {.name = "port", .kind = OPTION_INT, .fallback = "6000", .metavar = "PORT", .help = "gRPC port, on all addresses", .min = 0, .max = 65535},
+    {.name = "listen", .kind = OPTION_LIST, .fallback = "", .metavar = "ADDR", .help = "gRPC address instead of --port: 127.0.0.1:6000, [::1]:6000, unix:/path; may be repeated"},
+    {.name = "metrics-port", .kind = OPTION_INT, .fallback = "9090", .metavar = "PORT", .help = "port of /metrics; 0 = off", .min = -1, .max = 65535},
+    {.name = "metrics-listen", .kind = OPTION_TEXT, .fallback = "", .metavar = "ADDR", .help = "address instead of --metrics-port"},
+    {.name = "probe-port", .kind = OPTION_INT, .fallback = "8081", .metavar = "PORT", .help = "port of /livez and /readyz, always plaintext; 0 = off", .min = -1, .max = 65535},
+    {.name = "probe-listen", .kind = OPTION_TEXT, .fallback = "", .metavar = "ADDR", .help = "address instead of --probe-port"},
+    {.name = "health-check-interval", .kind = OPTION_DURATION, .fallback = "30s", .metavar = "D", .help = "accepted for compatibility: health follows every sample", .min = 0, .max = 24 * 3600 * NS_PER_S},
+    {.name = "sample-interval", .kind = OPTION_DURATION, .fallback = "1s", .metavar = "D", .help = "time between readings", .min = 50 * NS_PER_MS, .max = 60 * NS_PER_S},
+    {.name = "slow-interval", .kind = OPTION_DURATION, .fallback = "10s", .metavar = "D", .help = "time between readings that cost more", .min = 50 * NS_PER_MS, .max = 600 * NS_PER_S},
+    {.name = "restart-after", .kind = OPTION_DURATION, .fallback = "5m", .metavar = "D", .help = "how long to wait out a driver state that only a restart ends, before exiting", .min = NS_PER_S, .max = 24 * 3600 * NS_PER_S},
+    {.name = "nvml-library", .kind = OPTION_TEXT, .fallback = "", .metavar = "PATH", .help = "libnvidia-ml.so.1 to load instead of searching"},
+    {.name = "node-name", .kind = OPTION_TEXT, .fallback = "", .metavar = "NAME", .help = "name of this node (default $NODE_NAME, else the host name)"},
+    {.name = "tls-cert", .kind = OPTION_TEXT, .fallback = "", .metavar = "FILE", .help = "serve TLS with this PEM certificate chain; reloaded when it changes"},
+    {.name = "tls-key", .kind = OPTION_TEXT, .fallback = "", .metavar = "FILE", .help = "PEM key of --tls-cert"},
+    {.name = "tls-client-ca", .kind = OPTION_TEXT, .fallback = "", .metavar = "FILE", .help = "demand client certificates signed by this CA"},
+    {.name = "metrics-tls", .kind = OPTION_BOOL, .fallback = "false", .help = "TLS on the metrics port too"},
+    {.name = "grpc-reflection", .kind = OPTION_BOOL, .fallback = "true", .help = "serve gRPC reflection"},
+    {.name = "limit", .kind = OPTION_LIST, .fallback = "", .metavar = "NAME=N", .help = "change one limit of the servers (docs/configuration.md lists them); may be repeated"},
+    {.name = "drain-timeout", .kind = OPTION_DURATION, .fallback = "4s", .metavar = "D", .help = "longest time from SIGTERM to exit", .min = 0, .max = 600 * NS_PER_S},
+    {.name = "shutdown-delay", .kind = OPTION_DURATION, .fallback = "0s", .metavar = "D", .help = "keep serving this long after SIGTERM, as not ready", .min = 0, .max = 600 * NS_PER_S},
+    {.name = "log-level", .kind = OPTION_CHOICE, .fallback = "info", .metavar = "LEVEL", .help = "least level to log", .choices = "debug|info|warn|error"},
+    {.name = "log-format", .kind = OPTION_CHOICE, .fallback = "text", .metavar = "FORMAT", .help = "form of log lines", .choices = "text|json"},
+    {.name = "config", .kind = OPTION_TEXT, .fallback = "", .metavar = "FILE", .help = "YAML file: the flags' names as keys, and `metrics:`; read again on SIGHUP"},
+    {.name = "print-config", .kind = OPTION_BOOL, .fallback = "false", .help = "print the configuration in force and where each value came from, then exit"},
+};
+const size_t agent_option_count = ARRAY_LEN(agent_options);
+
+/* Texts that the configuration points to; one agent a process. */
+static char metrics_address[32], probe_address[32], port_address[32], host_name[256];
+
+static const char *address_of_port(const struct option_set *set, const char *address, const char *port, char out[32])
+{
+    if (*option_text(set, address))
+        return option_text(set, address);
+    if (option_int(set, port) <= 0)
+        return NULL;
+    (void)snprintf(out, 32, ":%d", (int)option_int(set, port));
+    return out;
+}
+
+static const char *node_name(const struct option_set *set)
+{
+    const char *name = *option_text(set, "node-name") ? option_text(set, "node-name") : getenv("NODE_NAME");
+    if (name && *name)
+        return name;
+    return gethostname(host_name, sizeof(host_name) - 1) == 0 ? host_name : "";
+}
+
+static int set_limit(struct net_limits *limits, const char *text, struct err *e)
+{
+    struct str value = str_of(text), name = str_cut(&value, '=');
+    int64_t number;
+    if (!value.ptr || num_parse_i64(value, &number) < 0 || number <= 0)
+        return err_set(e, ERR_INVALID_ARGUMENT, "--limit \"%s\": must be NAME=N with N above 0", text);
+    const char *names[NET_LIMIT_COUNT];
+    for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
+        names[i] = net_limit_name((enum net_limit)i);
+        if (str_equals(name, names[i])) {
+            limits->values[i] = number;
+            return 0;
+        }
+    }
+    char word[64];
+    (void)str_copy(word, sizeof(word), name);
+    const char *near = str_nearest(word, names, NET_LIMIT_COUNT);
+    return err_set(e, ERR_INVALID_ARGUMENT, "--limit \"%s\": there is no limit \"%s\"%s%s%s; docs/configuration.md lists them",
+                   text, word, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+}
+
+static int fill_listeners(struct option_set *set, struct agent_config *config, struct err *e)
+{
+    size_t n;
+    char *const *listen = option_list(set, "listen", &n);
+    if (n > AGENT_LISTEN_MAX)
+        return err_set(e, ERR_INVALID_ARGUMENT, "--listen: at most %d addresses", AGENT_LISTEN_MAX);
+    for (size_t i = 0; i < n; i++)
+        config->listen[i] = listen[i];
+    config->n_listen = n;
+    if (n == 0) {
+        (void)snprintf(port_address, sizeof(port_address), ":%d", (int)option_int(set, "port"));
+        config->listen[config->n_listen++] = port_address;
+    }
+    config->metrics_listen = address_of_port(set, "metrics-listen", "metrics-port", metrics_address);
+    config->probe_listen = address_of_port(set, "probe-listen", "probe-port", probe_address);
+    return 0;
+}
+
+static const char *or_null(const char *text)
+{
+    return *text ? text : NULL;
+}
+
+static int fill_tls(const struct option_set *set, struct agent_config *config, struct err *e)
+{
+    config->tls = (struct net_tls_files){.cert = or_null(option_text(set, "tls-cert")),
+                                         .key = or_null(option_text(set, "tls-key")),
+                                         .ca = or_null(option_text(set, "tls-client-ca"))};
+    config->is_metrics_tls = option_bool(set, "metrics-tls");
+    bool has_pair = config->tls.cert && config->tls.key;
+    if (!has_pair && (config->tls.cert || config->tls.key || config->tls.ca || config->is_metrics_tls))
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "TLS needs both --tls-cert and --tls-key; --tls-client-ca and --metrics-tls only work with them");
+    return 0;
+}
+
+static int fill_reloadable(struct option_set *set, struct agent_reloadable *ret, struct err *e)
+{
+    const char *path = option_text(set, "config");
+    if (*path && config_file_read(path, set, ret, e) < 0)
+        return -1;
+    (void)log_parse_level(option_text(set, "log-level"), &ret->log_level);
+    (void)log_parse_format(option_text(set, "log-format"), &ret->log_format);
+    return 0;
+}
+
+int agent_config_from_options(struct option_set *set, struct agent_config *config, struct err *e)
+{
+    if (fill_reloadable(set, &config->reloadable, e) < 0 || fill_listeners(set, config, e) < 0 ||
+        fill_tls(set, config, e) < 0)
+        return -1;
+    config->limits = net_limits_default;
+    size_t n;
+    char *const *limits = option_list(set, "limit", &n);
+    for (size_t i = 0; i < n; i++)
+        if (set_limit(&config->limits, limits[i], e) < 0)
+            return -1;
+    config->gpu = (struct gpu_config){
+        .library_path = or_null(option_text(set, "nvml-library")),
+        .period_ns = option_duration(set, "sample-interval"),
+        .slow_period_ns = option_duration(set, "slow-interval"),
+        .restart_after_ns = option_duration(set, "restart-after"),
+    };
+    config->node_name = node_name(set);
+    config->has_reflection = option_bool(set, "grpc-reflection");
+    config->drain_ns = option_duration(set, "drain-timeout");
+    config->shutdown_delay_ns = option_duration(set, "shutdown-delay");
+    config->version = CLI_VERSION;
+    config->build = cli_compiler();
+    return 0;
+}
+
+/* The file again, under the same flags and environment: values of the old file are forgotten first. */
+static int reload(void *context, struct agent_reloadable *ret, struct err *e)
+{
+    const struct option_set *running = context;
+    struct option_set fresh;
+    option_set_init(&fresh, running->defs, running->n, running->env_prefix);
+    for (size_t i = 0; i < running->n; i++)
+        for (size_t k = 0; running->values[i].origin > OPTION_FILE && k < running->values[i].texts.len; k++) {
+            fresh.values[i].origin = running->values[i].origin;
+            vec_push(&fresh.values[i].texts, mem_strdup(running->values[i].texts.items[k]));
+        }
+    struct agent_reloadable next = {0};
+    int rc = fill_reloadable(&fresh, &next, e);
+    option_set_fini(&fresh);
+    if (rc == 0)
+        *ret = next; /* the old defaults stay allocated: a reload is rare and a trigger may be reading them */
+    else
+        free(next.defaults);
+    return rc;
+}
+
+static int run(struct option_set *set)
+{
+    struct agent_config config = {.reload = reload, .reload_context = set};
+    struct err e;
+    if (set->operands.len) {
+        (void)err_set(&e, ERR_INVALID_ARGUMENT, "agent takes no operand, but was given \"%s\"", set->operands.items[0]);
+        return cli_fail(&e, "keda-gpu-scaler agent --help");
+    }
+    if (agent_config_from_options(set, &config, &e) < 0)
+        return cli_fail(&e, "");
+    if (option_bool(set, "print-config")) {
+        BUF_AUTO struct buf text;
+        buf_init(&text, 64 << 10);
+        option_print(set, &text);
+        int rc = fputs(buf_cstr(&text), stdout) < 0;
+        free(config.reloadable.defaults);
+        return rc;
+    }
+    int rc = agent_run(&config);
+    free(config.reloadable.defaults);
+    return rc;
+}
+
+const struct command command_agent = {
+    .name = "agent",
+    .summary = "Serve KEDA from this node's GPUs",
+    .usage = "[flags]",
+    .details = "Reads the GPUs of this node through NVML and answers KEDA's ExternalScaler over gRPC. Every port speaks\n"
+               "HTTP/2 and HTTP/1.1: /metrics, /livez, /readyz and /version are on each of them.\n\n"
+               "SIGHUP reads the configuration and certificates again; SIGUSR2 lets go of NVML until the next SIGUSR2 (for\n"
+               "a MIG change or a driver upgrade); SIGTERM drains and exits 0.",
+    .options = agent_options,
+    .n_options = ARRAY_LEN(agent_options),
+    .env_prefix = "KEDA_GPU_SCALER_",
+    .run = run,
+};

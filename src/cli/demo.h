@@ -1,0 +1,51 @@
+/* The demo's state, shared by what runs it and what shows it. Private to cli. */
+#ifndef CLI_DEMO_H
+#define CLI_DEMO_H
+
+#include "agent/agent.h"
+#include "cli/cli.h"
+#include "proto/proto.h"
+#include "rpc/rpc.h"
+#include "scaling/scaling.h"
+
+#ifndef CLI_NVMLSIM_DIR
+#define CLI_NVMLSIM_DIR "/usr/lib/keda-gpu-scaler/nvmlsim" /* the build passes the installed place */
+#endif
+
+enum { DEMO_GPUS = 8, DEMO_WINDOW = 5, DEMO_ENTRIES_MAX = 24, DEMO_LINES = 14 };
+
+struct demo {
+    bool is_real, is_forever, is_terminal, is_over;
+    int64_t step_ns;
+    char name[8];
+    char folder[256], scenario[280], library[600], address[128];
+    /* what is asked */
+    Externalscaler__ScaledObjectRef ref;
+    Externalscaler__ScaledObjectRef__ScalerMetadataEntry entries[DEMO_ENTRIES_MAX], *rows[DEMO_ENTRIES_MAX];
+    char keys[DEMO_ENTRIES_MAX][64], values[DEMO_ENTRIES_MAX][256];
+    struct net_timer *timer;
+    struct rpc_client *rpc;
+    bool is_asking;
+    int64_t asked_ns, slowest_ns;
+    /* what came back in this step */
+    struct err error;
+    char metric[256];
+    double value, target;
+    bool is_active;
+    /* the workload and its HPA */
+    double load; /* percent of one GPU */
+    int step, replicas, next_replicas, highest, errors;
+    int64_t proposals[DEMO_WINDOW];
+    char why[320];
+    /* the live view */
+    char lines[DEMO_LINES][480];
+    int n_lines;
+};
+
+void demo_show_start(struct demo *d);
+/* One step's line, or the whole view on a terminal. */
+void demo_show(struct demo *d);
+/* A sentence about how it went. Returns the exit code: 0 if the replicas followed the load and nothing failed. */
+int demo_verdict(const struct demo *d);
+
+#endif

@@ -1,0 +1,368 @@
+/* The page: build info, driver and sampler, devices field by field, Xids, process, then what other modules registered. */
+#include "exporter/exporter.h"
+
+#include "exporter/process.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct exporter {
+    struct exporter_config config;
+};
+
+struct exporter *exporter_new(const struct exporter_config *config)
+{
+    struct exporter *x = mem_new(struct exporter);
+    x->config = *config;
+    return x;
+}
+
+void exporter_free(struct exporter *x)
+{
+    free(x);
+}
+
+/* One family of device readings. Change procedure: docs/metrics.md and the golden page change with it. */
+struct device_family {
+    enum snapshot_field field;
+    double scale; /* to the unit in the name: percent -> ratio is 0.01 */
+    struct promtext_family family;
+};
+#define P "keda_gpu_scaler_gpu_"
+#define ROW(field_, scale_, name_, type_, unit_, help_)                                                                \
+    {                                                                                                                  \
+        .field = SNAPSHOT_##field_, .scale = (scale_), .family = {.name = P name_, .help = (help_), .unit = (unit_), .type = PROMTEXT_##type_}                                           \
+    }
+static const struct device_family device_families[] = {
+    ROW(UTILIZATION, 0.01, "utilization_ratio", GAUGE, "ratio", "Share of time in which any kernel ran."),
+    ROW(MEMORY_UTILIZATION, 0.01, "memory_utilization_ratio", GAUGE, "ratio", "Share of time in which device memory was read or written."),
+    ROW(MEMORY_USED, 1, "memory_used_bytes", GAUGE, "bytes", "Device memory in use, without the driver's reserve where the driver tells them apart."),
+    ROW(MEMORY_FREE, 1, "memory_free_bytes", GAUGE, "bytes", "Device memory free."),
+    ROW(MEMORY_RESERVED, 1, "memory_reserved_bytes", GAUGE, "bytes", "Device memory reserved by driver and firmware."),
+    ROW(MEMORY_TOTAL, 1, "memory_total_bytes", GAUGE, "bytes", "Device memory in all."),
+    ROW(TEMPERATURE, 1, "temperature_celsius", GAUGE, "celsius", "Temperature of the GPU die."),
+    ROW(MEMORY_TEMPERATURE, 1, "memory_temperature_celsius", GAUGE, "celsius", "Temperature of the device memory."),
+    ROW(POWER, 1, "power_watts", GAUGE, "watts", "Power draw of the board."),
+    ROW(POWER_LIMIT, 1, "power_limit_watts", GAUGE, "watts", "Power limit in force."),
+    ROW(ENERGY, 1, "energy_joules", COUNTER, "joules", "Energy used since the driver was loaded."),
+    ROW(SM_CLOCK, 1, "sm_clock_hertz", GAUGE, "hertz", "Clock of the streaming multiprocessors."),
+    ROW(MEMORY_CLOCK, 1, "memory_clock_hertz", GAUGE, "hertz", "Clock of the device memory."),
+    ROW(PCIE_TX, 1, "pcie_transmit_bytes_per_second", GAUGE, NULL, "PCIe traffic that leaves the GPU."),
+    ROW(PCIE_RX, 1, "pcie_receive_bytes_per_second", GAUGE, NULL, "PCIe traffic that reaches the GPU."),
+    ROW(PCIE_REPLAYS, 1, "pcie_replays", COUNTER, NULL, "PCIe replays."),
+    ROW(PCIE_LINK_GENERATION, 1, "pcie_link_generation", GAUGE, NULL, "PCIe generation of the link now; falls when idle."),
+    ROW(PCIE_LINK_WIDTH, 1, "pcie_link_lanes", GAUGE, NULL, "PCIe lanes of the link now."),
+    ROW(NVLINK_TX, 1, "nvlink_transmit_bytes_per_second", GAUGE, NULL, "NVLink data that leaves the GPU, all links."),
+    ROW(NVLINK_RX, 1, "nvlink_receive_bytes_per_second", GAUGE, NULL, "NVLink data that reaches the GPU, all links."),
+    ROW(ENCODER_UTILIZATION, 0.01, "encoder_utilization_ratio", GAUGE, "ratio", "Utilization of the video encoders."),
+    ROW(DECODER_UTILIZATION, 0.01, "decoder_utilization_ratio", GAUGE, "ratio", "Utilization of the video decoders."),
+    ROW(ECC_CORRECTED, 1, "ecc_corrected_errors", COUNTER, NULL, "Corrected ECC errors since the driver was loaded."),
+    ROW(ECC_UNCORRECTED, 1, "ecc_uncorrected_errors", COUNTER, NULL, "Uncorrected ECC errors since the driver was loaded."),
+    ROW(REMAPPED_ROWS_CORRECTABLE, 1, "remapped_rows_correctable", GAUGE, NULL, "Memory rows remapped for corrected errors."),
+    ROW(REMAPPED_ROWS_UNCORRECTABLE, 1, "remapped_rows_uncorrectable", GAUGE, NULL, "Memory rows remapped for uncorrected errors."),
+    ROW(REMAPPED_ROWS_PENDING, 1, "remapped_rows_pending", GAUGE, NULL, "1 if rows wait for a reset to be remapped."),
+    ROW(REMAPPED_ROWS_FAILED, 1, "remapped_rows_failed", GAUGE, NULL, "1 if a remapping failed."),
+    ROW(FAN_SPEED, 0.01, "fan_speed_ratio", GAUGE, "ratio", "Fan speed of its maximum."),
+    ROW(RECOVERY_ACTION, 1, "recovery_action", GAUGE, NULL, "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain, 4 drain and reset."),
+    ROW(GRAPHICS_ACTIVITY, 0.01, "graphics_activity_ratio", GAUGE, "ratio", "Share of time in which the graphics or compute engine was active."),
+    ROW(SM_ACTIVITY, 0.01, "sm_activity_ratio", GAUGE, "ratio", "Share of multiprocessor time with at least one warp."),
+    ROW(SM_OCCUPANCY, 0.01, "sm_occupancy_ratio", GAUGE, "ratio", "Warps resident of the most that could be."),
+    ROW(TENSOR_ACTIVITY, 0.01, "tensor_activity_ratio", GAUGE, "ratio", "Share of time in which the tensor cores were active."),
+    ROW(DRAM_ACTIVITY, 0.01, "dram_activity_ratio", GAUGE, "ratio", "Share of time in which device memory moved data."),
+};
+
+/* The page in the making. */
+struct page {
+    struct promtext text;
+    const struct snapshot *snapshot;
+    int64_t now_ns;
+    const struct exporter_config *config;
+};
+
+static void begin(struct page *page, const struct promtext_family *family)
+{
+    promtext_begin(&page->text, family);
+}
+
+static void gauge(struct page *page, const char *name, const char *unit, const char *help, double value)
+{
+    struct promtext_family family = {.name = name, .help = help, .unit = unit, .type = PROMTEXT_GAUGE};
+    begin(page, &family);
+    promtext_sample(&page->text, NULL, 0, value);
+}
+
+static void counter(struct page *page, const char *name, const char *unit, const char *help, double value)
+{
+    struct promtext_family family = {.name = name, .help = help, .unit = unit, .type = PROMTEXT_COUNTER};
+    begin(page, &family);
+    promtext_sample(&page->text, NULL, 0, value);
+}
+
+/* ---- devices ---- */
+
+enum { DEVICE_LABELS = 3 };
+
+/* What identifies a device on every series: its UUID, and its index and MIG profile for people. */
+static void device_labels(const struct snapshot_device *d, char index[16], struct promtext_label labels[DEVICE_LABELS])
+{
+    (void)snprintf(index, 16, "%d", d->index);
+    labels[0] = (struct promtext_label){"gpu", index};
+    labels[1] = (struct promtext_label){"uuid", d->uuid};
+    labels[2] = (struct promtext_label){"mig_profile", d->mig_profile};
+}
+
+static void render_field(struct page *page, const struct device_family *row)
+{
+    bool has_begun = false;
+    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->snapshot->devices[i];
+        if (!snapshot_is_fresh(page->snapshot, d, row->field, page->now_ns))
+            continue; /* absent, never 0 */
+        if (!has_begun)
+            begin(page, &row->family);
+        has_begun = true;
+        char index[16];
+        struct promtext_label labels[DEVICE_LABELS];
+        device_labels(d, index, labels);
+        promtext_sample(&page->text, labels, DEVICE_LABELS, d->readings[row->field].value * row->scale);
+    }
+}
+
+static void render_info(struct page *page)
+{
+    static const struct promtext_family family = {
+        .name = "keda_gpu_scaler_gpu", .help = "Identity of each device.", .type = PROMTEXT_INFO};
+    static const char *const kinds[] = {"gpu", "mig_parent", "mig"};
+    begin(page, &family);
+    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->snapshot->devices[i];
+        char index[16], gi[16] = "", ci[16] = "";
+        struct promtext_label labels[DEVICE_LABELS + 7];
+        device_labels(d, index, labels);
+        if (d->kind == SNAPSHOT_MIG) {
+            (void)snprintf(gi, sizeof(gi), "%d", d->gpu_instance);
+            (void)snprintf(ci, sizeof(ci), "%d", d->compute_instance);
+        }
+        struct promtext_label more[] = {{"kind", kinds[d->kind]},  {"product", d->product},
+                                        {"pci_bus_id", d->pci_bus_id}, {"parent_uuid", d->parent_uuid},
+                                        {"gpu_instance", gi},      {"compute_instance", ci},
+                                        {"serial", d->serial}};
+        memcpy(labels + DEVICE_LABELS, more, sizeof(more));
+        promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
+    }
+}
+
+static void render_up(struct page *page)
+{
+    static const struct promtext_family family = {
+        .name = P "up", .help = "1 if the device answers, 0 if it is lost.", .type = PROMTEXT_GAUGE};
+    begin(page, &family);
+    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
+        char index[16];
+        struct promtext_label labels[DEVICE_LABELS];
+        device_labels(&page->snapshot->devices[i], index, labels);
+        promtext_sample(&page->text, labels, DEVICE_LABELS, !page->snapshot->devices[i].is_lost);
+    }
+}
+
+/* Age of the newest reading of each device, whichever field it is of. */
+static void render_age(struct page *page)
+{
+    static const struct promtext_family family = {
+        .name = P "reading_age_seconds", .help = "Age of the newest reading.", .unit = "seconds", .type = PROMTEXT_GAUGE};
+    begin(page, &family);
+    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->snapshot->devices[i];
+        int64_t newest = 0;
+        for (size_t f = 0; f < SNAPSHOT_FIELD_COUNT; f++)
+            newest = d->readings[f].taken_ns > newest ? d->readings[f].taken_ns : newest;
+        char index[16];
+        struct promtext_label labels[DEVICE_LABELS];
+        device_labels(d, index, labels);
+        if (newest)
+            promtext_sample(&page->text, labels, DEVICE_LABELS, (double)(page->now_ns - newest) / (double)NS_PER_S);
+    }
+}
+
+static void render_xids(struct page *page)
+{
+    static const struct promtext_family family = {
+        .name = P "xid_errors", .help = "Xid events seen since the agent started, by code.", .type = PROMTEXT_COUNTER};
+    bool has_begun = false;
+    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->snapshot->devices[i];
+        for (size_t k = 0; k < d->n_xids; k++) {
+            if (!has_begun)
+                begin(page, &family);
+            has_begun = true;
+            char index[16], xid[16];
+            struct promtext_label labels[DEVICE_LABELS + 1];
+            device_labels(d, index, labels);
+            (void)snprintf(xid, sizeof(xid), "%u", d->xids[k].xid);
+            labels[DEVICE_LABELS] = (struct promtext_label){"xid", xid};
+            promtext_sample(&page->text, labels, DEVICE_LABELS + 1, (double)d->xids[k].count);
+        }
+    }
+}
+
+/* Each reason that the driver names is one series, 1 while it throttles. Idle is no throttling and left out. */
+static void render_throttling(struct page *page)
+{
+    static const struct promtext_family family = {
+        .name = P "throttled", .help = "1 while clocks are held down for this reason.", .type = PROMTEXT_GAUGE};
+    static const struct {
+        uint64_t bit;
+        const char *name;
+    } reasons[] = {{0x4, "sw_power_cap"},     {0x8, "hw_slowdown"},          {0x10, "sync_boost"},
+                   {0x20, "sw_thermal"},      {0x40, "hw_thermal"},          {0x80, "hw_power_brake"},
+                   {0x2, "application_clock"}, {0x100, "display_clock"}};
+    bool has_begun = false;
+    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->snapshot->devices[i];
+        if (!snapshot_is_fresh(page->snapshot, d, SNAPSHOT_THROTTLE_REASONS, page->now_ns))
+            continue;
+        if (!has_begun)
+            begin(page, &family);
+        has_begun = true;
+        char index[16];
+        struct promtext_label labels[DEVICE_LABELS + 1];
+        device_labels(d, index, labels);
+        uint64_t bits = (uint64_t)d->readings[SNAPSHOT_THROTTLE_REASONS].value;
+        for (size_t r = 0; r < ARRAY_LEN(reasons); r++) {
+            labels[DEVICE_LABELS] = (struct promtext_label){"reason", reasons[r].name};
+            promtext_sample(&page->text, labels, DEVICE_LABELS + 1, (bits & reasons[r].bit) != 0);
+        }
+    }
+}
+
+/* ---- driver and sampler ---- */
+
+static void render_driver(struct page *page)
+{
+    const struct snapshot *s = page->snapshot;
+    static const struct promtext_family state = {
+        .name = "keda_gpu_scaler_nvml_state", .help = "1 for the state that the driver is in.", .type = PROMTEXT_GAUGE};
+    static const struct promtext_family info = {
+        .name = "keda_gpu_scaler_nvml", .help = "Versions of driver and library.", .type = PROMTEXT_INFO};
+#define X(id, name) #id,
+    static const char *const ids[] = {SNAPSHOT_DRIVER_STATES(X)};
+#undef X
+    gauge(page, "keda_gpu_scaler_nvml_up", NULL, "1 if the driver answers.", s->driver == SNAPSHOT_DRIVER_OK);
+    begin(page, &state);
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        struct promtext_label label = {"state", snapshot_driver_state_name((enum snapshot_driver_state)i)};
+        promtext_sample(&page->text, &label, 1, (size_t)s->driver == i);
+    }
+    begin(page, &info);
+    struct promtext_label labels[] = {
+        {"driver_version", s->driver_version}, {"nvml_version", s->nvml_version}, {"library", s->library_path}};
+    promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
+}
+
+static void render_sampler(struct page *page)
+{
+    const struct snapshot *s = page->snapshot;
+    static const struct promtext_family errors = {
+        .name = "keda_gpu_scaler_nvml_errors", .help = "Failed NVML calls by return code.", .type = PROMTEXT_COUNTER};
+    gauge(page, "keda_gpu_scaler_snapshot_age_seconds", "seconds", "Age of the newest snapshot.",
+          (double)(page->now_ns - s->taken_ns) / (double)NS_PER_S);
+    counter(page, "keda_gpu_scaler_samples", NULL, "Sampling cycles finished.", (double)s->sampler.cycles);
+    gauge(page, "keda_gpu_scaler_sample_duration_seconds", "seconds", "Duration of the last sampling cycle.",
+          s->sampler.last_cycle_seconds);
+    gauge(page, "keda_gpu_scaler_sample_duration_max_seconds", "seconds", "Longest sampling cycle so far.",
+          s->sampler.max_cycle_seconds);
+    counter(page, "keda_gpu_scaler_nvml_calls", NULL, "NVML calls made.", (double)s->sampler.nvml_calls);
+    counter(page, "keda_gpu_scaler_nvml_reinits", NULL, "Times that NVML was opened again.", (double)s->sampler.reinits);
+    if (s->sampler.n_error_codes)
+        begin(page, &errors);
+    for (size_t i = 0; i < s->sampler.n_error_codes; i++) {
+        char code[16];
+        (void)snprintf(code, sizeof(code), "%d", s->sampler.errors_by_code[i].code);
+        struct promtext_label label = {"code", code};
+        promtext_sample(&page->text, &label, 1, (double)s->sampler.errors_by_code[i].count);
+    }
+    gauge(page, "keda_gpu_scaler_devices", NULL, "Devices in the newest snapshot, MIG devices included.", (double)s->n_devices);
+}
+
+/* ---- process and build ---- */
+
+static void render_build(struct page *page)
+{
+    static const struct promtext_family family = {
+        .name = "keda_gpu_scaler_build", .help = "Version of this program and the node that it runs on.", .type = PROMTEXT_INFO};
+    begin(page, &family);
+    struct promtext_label labels[] = {{"version", page->config->version}, {"node_name", page->config->node_name}};
+    promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
+}
+
+static void render_process(struct page *page)
+{
+    struct process_stats p;
+    process_read(&p);
+    gauge(page, "process_start_time_seconds", "seconds", "Start time of the process since the Unix epoch.",
+          (double)page->config->start_wall_ns / (double)NS_PER_S);
+    counter(page, "process_cpu_seconds", "seconds", "User and system CPU time.", p.cpu_seconds);
+    gauge(page, "process_resident_memory_bytes", "bytes", "Resident memory.", p.resident_bytes);
+    gauge(page, "process_virtual_memory_bytes", "bytes", "Virtual memory.", p.virtual_bytes);
+    gauge(page, "process_open_fds", NULL, "Open file descriptors.", p.open_fds);
+    gauge(page, "process_max_fds", NULL, "Most file descriptors that may be open.", p.max_fds);
+}
+
+/* ---- what other modules registered ---- */
+
+struct visit {
+    struct page *page;
+    struct promtext_family family;
+};
+
+static void visit_family(void *context, const struct metric_desc *desc)
+{
+    static const enum promtext_type types[] = {PROMTEXT_COUNTER, PROMTEXT_GAUGE, PROMTEXT_HISTOGRAM};
+    struct visit *v = context;
+    v->family = (struct promtext_family){.name = desc->name, .help = desc->help, .unit = desc->unit, .type = types[desc->kind]};
+    begin(v->page, &v->family);
+}
+
+static void visit_sample(void *context, const struct metric_sample *sample)
+{
+    struct visit *v = context;
+    struct promtext_label labels[METRIC_LABELS_MAX];
+    size_t n = 0;
+    for (; n < METRIC_LABELS_MAX && sample->desc->labels[n]; n++)
+        labels[n] = (struct promtext_label){sample->desc->labels[n], sample->label_values[n]};
+    if (sample->desc->kind != METRIC_HISTOGRAM) {
+        promtext_sample(&v->page->text, labels, n, sample->value);
+        return;
+    }
+    struct promtext_histogram h = {.bounds = sample->bounds,
+                                   .cumulative = sample->bucket_counts,
+                                   .n_bounds = sample->desc->n_bounds,
+                                   .sum = sample->sum,
+                                   .count = sample->count};
+    promtext_histogram(&v->page->text, labels, n, &h);
+}
+
+void exporter_render(struct exporter *x, const struct snapshot *snapshot, int64_t now_ns, enum promtext_format format,
+                     struct buf *out)
+{
+    struct page page = {.snapshot = snapshot, .now_ns = now_ns, .config = &x->config};
+    promtext_init(&page.text, out, format);
+    render_build(&page);
+    if (snapshot) {
+        render_driver(&page);
+        render_sampler(&page);
+        render_info(&page);
+        render_up(&page);
+        render_age(&page);
+        for (size_t i = 0; i < ARRAY_LEN(device_families); i++)
+            render_field(&page, &device_families[i]);
+        render_throttling(&page);
+        render_xids(&page);
+    }
+    render_process(&page);
+    struct visit visit = {.page = &page};
+    struct metric_visitor visitor = {.family = visit_family, .sample = visit_sample, .context = &visit};
+    metrics_visit(x->config.metrics, &visitor);
+    promtext_end(&page.text);
+}
