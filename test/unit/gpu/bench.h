@@ -4,17 +4,32 @@
 
 #include "gpu/core.h"
 #include "gpu/fake_nvml.h"
-#include "gpu/fake_nvml_path.h"
 #include "support.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int64_t bench_now_ns;
 
 static inline int64_t bench_clock(void)
 {
     return bench_now_ns;
+}
+
+/* The scripted library's path, beside the test program. Static. */
+static inline const char *bench_library(void)
+{
+    static char path[PATH_MAX + 32];
+    char self[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    assert_true(len > 0);
+    self[len] = '\0';
+    *strrchr(self, '/') = '\0';
+    (void)snprintf(path, sizeof(path), "%s/gpu/libfake_nvml.so", self);
+    return path;
 }
 
 struct bench {
@@ -83,7 +98,7 @@ static inline void bench_init_with(struct bench *b, uint32_t n_gpus, const char 
 
 static inline void bench_init(struct bench *b, uint32_t n_gpus)
 {
-    bench_init_with(b, n_gpus, FAKE_NVML_PATH);
+    bench_init_with(b, n_gpus, bench_library());
 }
 
 static inline void bench_fini(struct bench *b)

@@ -63,8 +63,8 @@ struct fake_nvml {
     struct nvml_event_data events[FAKE_EVENTS];
     bool lacks_memory_v2;
     /* what the library did */
-    atomic_uint n_calls, n_blocked;
-    unsigned inits, shutdowns, samples_live, sets_live, pcie_blocking_calls, registered;
+    atomic_uint n_calls, inits, shutdowns;
+    unsigned samples_live, sets_live, pcie_blocking_calls, registered;
     /* a call that does not return: posted `entered` on the way in, waits for `leave` */
     const char *_Atomic block_in;
     sem_t entered, leave;

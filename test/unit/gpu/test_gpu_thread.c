@@ -33,7 +33,7 @@ static void owner_start(struct owner *o, const char *block_in)
     o->bench.nvml.block_in = block_in;
     (void)sem_init(&o->published, 0, 0);
     struct err e;
-    o->sampler = gpu_start(&(struct gpu_config){.library_path = FAKE_NVML_PATH,
+    o->sampler = gpu_start(&(struct gpu_config){.library_path = bench_library(),
                                                 .period_ns = NS_PER_MS,
                                                 .slow_period_ns = 10 * NS_PER_MS,
                                                 .stop_timeout_ns = 50 * NS_PER_MS},
