@@ -17,6 +17,7 @@ struct rpc_call; /* one call being served; lives until its `ended` returns */
 struct rpc_method {
     const char *path; /* "/externalscaler.ExternalScaler/GetMetrics" */
     bool is_client_streaming, is_server_streaming;
+    bool is_state_stream; /* only the newest message matters: a send replaces one that has not begun to go out */
     int64_t deadline_ns; /* our own limit; 0 = none (streams). The client's grpc-timeout counts too */
     /* `request` is valid during the call of `message` only. Answer now or later with rpc_call_send / rpc_call_finish. */
     void (*message)(struct rpc_call *call, struct str request, void *context);

@@ -1,0 +1,375 @@
+/* HTTP/2 sessions as both ends share them: input in slices, output by frames, and the budgets of the abuse table. It
+ * does not know what a stream carries. */
+#include "rpc/h2.h"
+
+#include <string.h>
+
+enum {
+    SLICE_BYTES = 4096,       /* between two looks at the frame budget */
+    REST_BYTES_MAX = 262144,  /* input that waits for the next turn */
+    RESET_RATE_HEADROOM = 2,  /* nghttp2's own reset limit stands behind ours */
+    WINDOW_CREDIT_MAX = 4000, /* WINDOW_UPDATE frames that need no DATA of ours to explain them */
+    WINDOW_CREDIT_PER_FRAME = 2
+};
+
+bool rpc_bucket_take(struct rpc_bucket *b, int64_t now_ns, int64_t rate, int64_t burst)
+{
+    int64_t token_ns = NS_PER_S / (rate > 0 ? rate : 1);
+    int64_t passed_ns = now_ns > b->last_ns ? now_ns - b->last_ns : 0;
+    b->used_ns = b->used_ns > passed_ns ? b->used_ns - passed_ns : 0;
+    b->last_ns = now_ns;
+    if (b->used_ns + token_ns > burst * token_ns)
+        return false;
+    b->used_ns += token_ns;
+    return true;
+}
+
+/* ---- budgets ---- */
+
+int rpc_h2_trip(struct rpc_h2 *h, enum net_limit limit, uint32_t code, const char *text)
+{
+    if (limit != NET_LIMIT_COUNT)
+        rpc_h2_hit(h, limit);
+    if (!h->is_closing)
+        (void)nghttp2_submit_goaway(h->ng, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(h->ng), code,
+                                    (const uint8_t *)text, strlen(text));
+    h->is_closing = true;
+    h->env.wake(h->env.context);
+    return NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+int rpc_h2_glitch(struct rpc_h2 *h)
+{
+    int64_t rate = rpc_h2_limit(h, NET_LIMIT_GLITCHES_PER_S);
+    if (rpc_bucket_take(&h->glitches, h->now_ns, rate, rate))
+        return 0;
+    return rpc_h2_trip(h, NET_LIMIT_GLITCHES_PER_S, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_useless_frames");
+}
+
+static int on_reset_begin(struct rpc_h2 *h)
+{
+    int64_t rate = rpc_h2_limit(h, NET_LIMIT_RESETS_PER_S), burst = rpc_h2_limit(h, NET_LIMIT_STREAMS);
+    if (rpc_bucket_take(&h->resets, h->now_ns, rate, burst))
+        return 0;
+    return rpc_h2_trip(h, NET_LIMIT_RESETS_PER_S, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_resets");
+}
+
+static void earn_window_credit(struct rpc_h2 *h)
+{
+    if (h->window_credit < WINDOW_CREDIT_MAX)
+        h->window_credit += WINDOW_CREDIT_PER_FRAME;
+}
+
+/* A WINDOW_UPDATE answers DATA of ours or opens a stream's window; what goes beyond that is useless. */
+static int on_window_update_begin(struct rpc_h2 *h)
+{
+    if (h->window_credit == 0)
+        return rpc_h2_glitch(h);
+    h->window_credit--;
+    return 0;
+}
+
+static int on_block_begin(struct rpc_h2 *h, size_t length, bool is_first)
+{
+    h->block_bytes = (is_first ? 0 : h->block_bytes) + (int64_t)length;
+    if (is_first)
+        earn_window_credit(h);
+    if (h->block_bytes <= 4 * rpc_h2_limit(h, NET_LIMIT_HEADER_LIST_BYTES))
+        return 0;
+    return rpc_h2_trip(h, NET_LIMIT_HEADER_LIST_BYTES, NGHTTP2_ENHANCE_YOUR_CALM, "header_list_too_large");
+}
+
+/* Every frame, known or not, is seen here first, by its header alone: nothing else sees frames of closed streams. */
+static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *user_data)
+{
+    struct rpc_h2 *h = (struct rpc_h2 *)user_data;
+    (void)ng;
+    h->frames_in_turn++;
+    bool is_ack = hd->flags & NGHTTP2_FLAG_ACK;
+    switch (hd->type) {
+    case NGHTTP2_DATA:
+        return hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) ? rpc_h2_glitch(h) : 0;
+    case NGHTTP2_HEADERS:
+    case NGHTTP2_CONTINUATION:
+        return on_block_begin(h, hd->length, hd->type == NGHTTP2_HEADERS);
+    case NGHTTP2_RST_STREAM:
+        return h->is_server ? on_reset_begin(h) : 0;
+    case NGHTTP2_WINDOW_UPDATE:
+        return on_window_update_begin(h);
+    case NGHTTP2_PING: /* a server counts strikes; an ACK must have been asked for */
+        return is_ack ? (h->pings_out > 0 ? 0 : rpc_h2_glitch(h)) : (h->is_server ? 0 : rpc_h2_glitch(h));
+    case NGHTTP2_SETTINGS:
+        return is_ack ? 0 : rpc_h2_glitch(h);
+    default: /* PRIORITY, GOAWAY, PUSH_PROMISE, extensions */
+        return rpc_h2_glitch(h);
+    }
+}
+
+/* gRFC A8: pings that come too soon without anything of ours in between. */
+static int on_ping(struct rpc_h2 *h)
+{
+    int64_t last_ns = h->last_ping_ns;
+    h->last_ping_ns = h->now_ns;
+    if (h->has_answered) {
+        h->has_answered = false;
+        h->ping_strikes = 0;
+        return 0;
+    }
+    bool is_early = last_ns && h->now_ns - last_ns < rpc_h2_limit(h, NET_LIMIT_PING_INTERVAL_MS) * NS_PER_MS;
+    if (!is_early || ++h->ping_strikes <= rpc_h2_limit(h, NET_LIMIT_PING_STRIKES))
+        return 0;
+    return rpc_h2_trip(h, NET_LIMIT_PING_STRIKES, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
+}
+
+static void on_settings(struct rpc_h2 *h, bool is_ack)
+{
+    if (is_ack)
+        h->is_settings_acked = true;
+    else if (!h->is_established) {
+        h->is_established = true;
+        h->env.established(h->env.context);
+    }
+}
+
+int rpc_h2_on_frame_recv(struct rpc_h2 *h, const nghttp2_frame *frame)
+{
+    bool is_ack = frame->hd.flags & NGHTTP2_FLAG_ACK;
+    switch (frame->hd.type) {
+    case NGHTTP2_DATA: /* nothing but padding is as empty as empty */
+        return frame->hd.length > 0 && frame->hd.length == frame->data.padlen ? rpc_h2_glitch(h) : 0;
+    case NGHTTP2_HEADERS:
+        h->headers_since_ns = 0;
+        return 0;
+    case NGHTTP2_SETTINGS:
+        on_settings(h, is_ack);
+        return 0;
+    case NGHTTP2_PING:
+        if (is_ack && h->pings_out > 0 && --h->pings_out == 0)
+            h->ping_sent_ns = 0;
+        return is_ack || !h->is_server ? 0 : on_ping(h);
+    default:
+        return 0;
+    }
+}
+
+void rpc_h2_on_frame_send(struct rpc_h2 *h, const nghttp2_frame *frame)
+{
+    if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
+        return;
+    h->has_answered = true;
+    if (frame->hd.type == NGHTTP2_DATA)
+        earn_window_credit(h);
+}
+
+static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user_data)
+{
+    struct rpc_h2 *h = (struct rpc_h2 *)user_data;
+    (void)ng;
+    (void)error;
+    if (frame->hd.type == NGHTTP2_HEADERS)
+        h->headers_since_ns = 0;
+    return rpc_h2_glitch(h);
+}
+
+/* ---- life ---- */
+
+nghttp2_session_callbacks *rpc_h2_callbacks_new(void)
+{
+    nghttp2_session_callbacks *callbacks = NULL;
+    if (nghttp2_session_callbacks_new(&callbacks) != 0)
+        abort(); /* out of memory */
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
+    return callbacks;
+}
+
+/* grpc-http2.md 2.1 has the reason for each. */
+nghttp2_option *rpc_h2_option_new(bool is_server, const struct net_limits *limits)
+{
+    nghttp2_option *option = NULL;
+    if (nghttp2_option_new(&option) != 0)
+        abort(); /* out of memory */
+    uint64_t streams = (uint64_t)limits->values[NET_LIMIT_STREAMS];
+    uint64_t resets = (uint64_t)limits->values[NET_LIMIT_RESETS_PER_S];
+    nghttp2_option_set_no_closed_streams(option, 1);
+    nghttp2_option_set_max_outbound_ack(option, 128);
+    nghttp2_option_set_max_continuations(option, 8);
+    if (is_server)
+        nghttp2_option_set_stream_reset_rate_limit(option, RESET_RATE_HEADROOM * streams, RESET_RATE_HEADROOM * resets);
+    return option;
+}
+
+static void submit_settings(struct rpc_h2 *h, const struct rpc_h2_config *config)
+{
+    nghttp2_settings_entry entries[5];
+    size_t n = 0;
+    entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
+                                            (uint32_t)rpc_h2_limit(h, NET_LIMIT_HEADER_LIST_BYTES)};
+    entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1};
+    if (config->is_server)
+        entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+                                                (uint32_t)rpc_h2_limit(h, NET_LIMIT_STREAMS)};
+    else
+        entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
+    if (config->window_bytes > NGHTTP2_INITIAL_WINDOW_SIZE)
+        entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)config->window_bytes};
+    (void)nghttp2_submit_settings(h->ng, NGHTTP2_FLAG_NONE, entries, n);
+    if (config->window_bytes > NGHTTP2_INITIAL_CONNECTION_WINDOW_SIZE)
+        (void)nghttp2_session_set_local_window_size(h->ng, NGHTTP2_FLAG_NONE, 0, (int32_t)config->window_bytes);
+}
+
+void rpc_h2_init(struct rpc_h2 *h, const struct rpc_h2_config *config)
+{
+    *h = (struct rpc_h2){.env = *config->env,
+                         .is_server = config->is_server,
+                         .now_ns = config->now_ns,
+                         .opened_ns = config->now_ns,
+                         .last_read_ns = config->now_ns,
+                         .window_credit = WINDOW_CREDIT_MAX};
+    buf_init(&h->rest, REST_BYTES_MAX);
+    int rv = config->is_server ? nghttp2_session_server_new2(&h->ng, config->callbacks, h, config->option)
+                               : nghttp2_session_client_new2(&h->ng, config->callbacks, h, config->option);
+    if (rv != 0)
+        abort(); /* out of memory */
+    submit_settings(h, config);
+}
+
+void rpc_h2_fini(struct rpc_h2 *h)
+{
+    nghttp2_session_del(h->ng);
+    buf_fini(&h->rest);
+}
+
+/* ---- bytes in ---- */
+
+/* nghttp2 keeps a frame for every RST and ACK that a peer does not read: such a peer goes. */
+static void check_queue(struct rpc_h2 *h)
+{
+    size_t queued = nghttp2_session_get_outbound_queue_size(h->ng);
+    if ((int64_t)queued <= 2 * rpc_h2_limit(h, NET_LIMIT_STREAMS) + 1000)
+        return;
+    (void)rpc_h2_trip(h, NET_LIMIT_OUTPUT_BYTES, NGHTTP2_ENHANCE_YOUR_CALM, "output_not_read");
+    h->is_dead = true;
+}
+
+/* Feed until the input or the turn's frame budget is used up. Returns the bytes taken, or -1. */
+static ssize_t feed(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
+{
+    size_t taken = 0;
+    h->frames_in_turn = 0;
+    while (taken < len && h->frames_in_turn <= rpc_h2_limit(h, NET_LIMIT_FRAMES_PER_TURN)) {
+        size_t slice = len - taken < SLICE_BYTES ? len - taken : SLICE_BYTES;
+        ssize_t n = nghttp2_session_mem_recv(h->ng, bytes + taken, slice);
+        if (n < 0 || h->is_closing)
+            return -1;
+        taken += (size_t)n;
+    }
+    return (ssize_t)taken;
+}
+
+static int keep_rest(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
+{
+    if (buf_append(&h->rest, bytes, len) == 0) {
+        h->env.again(h->env.context);
+        return 0;
+    }
+    (void)rpc_h2_trip(h, NET_LIMIT_FRAMES_PER_TURN, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_frames");
+    return -1;
+}
+
+/* What waited from earlier turns goes first; new bytes queue behind it. */
+static int receive_behind_rest(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
+{
+    if (len > 0 && buf_append(&h->rest, bytes, len) < 0)
+        return keep_rest(h, bytes, len);
+    ssize_t taken = feed(h, (const uint8_t *)h->rest.data, h->rest.len);
+    if (taken < 0)
+        return -1;
+    buf_consume(&h->rest, (size_t)taken);
+    if (h->rest.len > 0)
+        h->env.again(h->env.context);
+    else
+        buf_fini(&h->rest);
+    return 0;
+}
+
+static int receive_any(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
+{
+    if (h->rest.len > 0)
+        return receive_behind_rest(h, bytes, len);
+    ssize_t taken = feed(h, bytes, len);
+    if (taken < 0)
+        return -1;
+    if ((size_t)taken == len)
+        return 0;
+    rpc_h2_hit(h, NET_LIMIT_FRAMES_PER_TURN);
+    return keep_rest(h, bytes + taken, len - (size_t)taken);
+}
+
+int rpc_h2_receive(struct rpc_h2 *h, const uint8_t *bytes, size_t len, int64_t now_ns)
+{
+    if (h->is_closing)
+        return -1;
+    h->now_ns = now_ns;
+    if (len > 0)
+        h->last_read_ns = now_ns;
+    if (receive_any(h, bytes, len) < 0) {
+        h->is_closing = true;
+        return -1;
+    }
+    check_queue(h);
+    return h->is_closing ? -1 : 0;
+}
+
+/* ---- bytes out ---- */
+
+size_t rpc_h2_pull(struct rpc_h2 *h, const uint8_t **ret_bytes)
+{
+    if (h->is_dead)
+        return 0;
+    ssize_t n = nghttp2_session_mem_send(h->ng, ret_bytes);
+    if (n < 0)
+        h->is_closing = h->is_dead = true;
+    else if (n == 0 && !nghttp2_session_want_read(h->ng) && !nghttp2_session_want_write(h->ng))
+        h->is_closing = true; /* nghttp2 itself ended it, and its GOAWAY is out */
+    return n > 0 ? (size_t)n : 0;
+}
+
+void rpc_h2_ping(struct rpc_h2 *h, const uint8_t opaque[8])
+{
+    if (nghttp2_submit_ping(h->ng, NGHTTP2_FLAG_NONE, opaque) != 0)
+        return;
+    h->pings_out++;
+    if (!h->ping_sent_ns)
+        h->ping_sent_ns = h->now_ns;
+    h->env.wake(h->env.context);
+}
+
+static void tick_keepalive(struct rpc_h2 *h, int64_t keepalive_ns)
+{
+    int64_t timeout_ns = rpc_h2_limit(h, NET_LIMIT_KEEPALIVE_TIMEOUT_MS) * NS_PER_MS;
+    if (h->ping_sent_ns && h->last_read_ns > h->ping_sent_ns)
+        h->ping_sent_ns = 0; /* any byte is life */
+    if (h->ping_sent_ns && h->now_ns - h->ping_sent_ns >= timeout_ns) {
+        rpc_h2_hit(h, NET_LIMIT_KEEPALIVE_TIMEOUT_MS);
+        h->is_closing = h->is_dead = true;
+        h->env.wake(h->env.context);
+    } else if (!h->ping_sent_ns && h->pings_out < 4 && h->now_ns - h->last_read_ns >= keepalive_ns) {
+        rpc_h2_ping(h, (const uint8_t *)"kgsalive");
+    }
+}
+
+void rpc_h2_tick(struct rpc_h2 *h, int64_t now_ns, int64_t keepalive_ns)
+{
+    if (h->is_closing)
+        return;
+    h->now_ns = now_ns;
+    int64_t ack_ns = rpc_h2_limit(h, NET_LIMIT_SETTINGS_ACK_MS) * NS_PER_MS;
+    int64_t headers_ns = rpc_h2_limit(h, NET_LIMIT_HEADERS_MS) * NS_PER_MS;
+    if (!h->is_settings_acked && now_ns - h->opened_ns >= ack_ns)
+        (void)rpc_h2_trip(h, NET_LIMIT_SETTINGS_ACK_MS, NGHTTP2_SETTINGS_TIMEOUT, "settings_not_acknowledged");
+    else if (h->headers_since_ns && now_ns - h->headers_since_ns >= headers_ns)
+        (void)rpc_h2_trip(h, NET_LIMIT_HEADERS_MS, NGHTTP2_ENHANCE_YOUR_CALM, "headers_too_slow");
+    else
+        tick_keepalive(h, keepalive_ns);
+}
