@@ -55,8 +55,8 @@ class Agent:
         return f"localhost:{self.port}"
 
     def _argv(self):
-        argv = [settings.PROGRAM, "agent", "--listen", self.address, "--nvml-library", settings.NVML_LIBRARY,
-                "--log-level", "debug"]
+        argv = [settings.PROGRAM, "agent", "--listen", self.address, "--metrics-port", "0", "--probe-port", "0",
+                "--nvml-library", settings.NVML_LIBRARY, "--log-level", "debug"]
         if self._config:
             argv += ["--config", self._config]
         if self._tls:
