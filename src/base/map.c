@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -78,6 +79,7 @@ static struct entry **find(const struct map *m, uint64_t hash, const void *key, 
 static void drop(struct map *m, struct entry **at)
 {
     struct entry *e = *at;
+    assert(e);
     *at = e->chain;
     unlink_use(m, e);
     m->len--;

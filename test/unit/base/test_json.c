@@ -46,7 +46,7 @@ static void write_sample(struct json *j)
     json_kv_string(j, "name", "llm");
     json_kv_string(j, "absent", NULL);
     json_kv_double(j, "value", 87.5);
-    json_kv_double(j, "nan", NAN);
+    json_kv_double(j, "nan", (double)NAN);
     json_kv_i64(j, "max", INT64_MAX);
     json_kv_bool(j, "ok", true);
     json_key(j, "empty");
@@ -55,7 +55,7 @@ static void write_sample(struct json *j)
     json_key(j, "list");
     json_array_begin(j);
     json_i64(j, INT64_MIN);
-    json_double(j, INFINITY);
+    json_double(j, (double)INFINITY);
     json_bool(j, false);
     json_null(j);
     json_array_begin(j);

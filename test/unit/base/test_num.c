@@ -163,9 +163,9 @@ static void test_doubles_are_written_as_short_as_exact(void **state)
         {DBL_MAX, "1.7976931348623157e+308"},
         {DBL_MIN, "2.2250738585072014e-308"},
         {4.9406564584124654e-324, "5e-324"},
-        {NAN, "NaN"},
-        {INFINITY, "+Inf"},
-        {-INFINITY, "-Inf"},
+        {(double)NAN, "NaN"},
+        {(double)INFINITY, "+Inf"},
+        {-(double)INFINITY, "-Inf"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         char text[NUM_TEXT_MAX];
@@ -193,7 +193,7 @@ static void test_every_double_survives_being_written_and_read(void **state)
         memcpy(&value, &bits, sizeof(value));
         if (!isfinite(value))
             continue;
-        char text[NUM_TEXT_MAX], one_less[NUM_TEXT_MAX];
+        char text[NUM_TEXT_MAX], one_less[400];
         num_format_double(text, value);
         if (num_parse_double(str_of(text), &again) < 0 || again < value || again > value)
             fail_msg("%.17g was written as %s", value, text);

@@ -39,7 +39,7 @@ static void test_json_line_is_one_object(void **state)
 {
     (void)state;
     const struct log_pair pairs[] = {
-        LOG_STR("uuid", "GPU-1"), LOG_INT("max", INT64_MAX), LOG_DBL("value", 87.5), LOG_DBL("nan", NAN),
+        LOG_STR("uuid", "GPU-1"), LOG_INT("max", INT64_MAX), LOG_DBL("value", 87.5), LOG_DBL("nan", (double)NAN),
         LOG_BOOL("ready", true),  LOG_STR("none", NULL),     {.key = NULL},
     };
     assert_line(
