@@ -168,7 +168,8 @@ def check_symbols(layers, build):
     """Every undefined symbol that another module defines must be of a module on the row."""
     findings, owner, needs = [], {}, {}
     for module in layers.rows:
-        for library in sorted(pathlib.Path(build).rglob(f"libkgs_{module}.a")):
+        names = (f"libkgs_{module}.a", f"lib{module}.a")
+        for library in sorted(p for name in names for p in pathlib.Path(build).rglob(name)):
             defined, needs[module] = read_symbols(library)
             for symbol in sorted(defined):
                 if owner.setdefault(symbol, module) != module and not symbol.startswith("__"):

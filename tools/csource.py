@@ -41,6 +41,7 @@ class Function:
         start = header_at + len(header) - len(header.lstrip())
         self.line = text.count("\n", 0, start) + 1
         self.lines = text.count("\n", start, body_at + len(body)) + 1
+        self.header = header
         self.parameters = count_parameters(header[match.end():])
         self.body = body
 
