@@ -1,0 +1,287 @@
+/* gpu on the simulated NVML: whole scenarios, with the process's clock in the test's hand, so that minutes pass at
+ * once. The program's own clock_gettime and nanosleep come before libc's for the simulation, too. */
+#include "gpu/core.h"
+
+#include "support.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static int64_t now_ns = 100000 * NS_PER_S;
+
+__attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *ret)
+{
+    (void)id;
+    *ret = (struct timespec){.tv_sec = (time_t)(now_ns / NS_PER_S), .tv_nsec = (long)(now_ns % NS_PER_S)};
+    return 0;
+}
+
+__attribute__((visibility("default"))) int nanosleep(const struct timespec *time, struct timespec *ret_rest)
+{
+    (void)ret_rest;
+    now_ns += (int64_t)time->tv_sec * NS_PER_S + time->tv_nsec;
+    return 0;
+}
+
+struct stage {
+    struct gpu_shared shared;
+    struct gpu_core *core;
+    struct snapshot *latest;
+    int64_t start_ns;
+};
+
+static const char *library(void)
+{
+    static char path[PATH_MAX + 64];
+    char self[PATH_MAX];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    assert_true(len > 0);
+    self[len] = '\0';
+    char *up = strstr(self, "/test/unit/gpu/");
+    assert_non_null(up);
+    *up = '\0';
+    (void)snprintf(path, sizeof(path), "%s/nvmlsim/libnvidia-ml.so.1", self);
+    return path;
+}
+
+static void stage_open(struct stage *s, const char *scenario)
+{
+    *s = (struct stage){.start_ns = now_ns};
+    assert_int_equal(setenv("NVMLSIM_SCENARIO", scenario, 1), 0);
+    s->core = gpu_core_new(&(struct gpu_config){.library_path = library()}, &s->shared, time_mono_ns);
+}
+
+/* A scenario of nvmlsim/scenarios. */
+static void stage_init(struct stage *s, const char *name)
+{
+    char path[PATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s/../nvmlsim/scenarios/%s.yaml", getenv("TEST_DATA"), name);
+    stage_open(s, path);
+}
+
+/* Also after a failed assertion: the simulation goes on with the old scenario while somebody has it open. */
+static int stage_fini(void **state)
+{
+    struct stage *s = *state;
+    snapshot_unref(s->latest);
+    gpu_core_free(s->core);
+    *s = (struct stage){0};
+    return 0;
+}
+
+static void cycle(struct stage *s)
+{
+    gpu_core_cycle(s->core);
+    snapshot_unref(s->latest);
+    s->latest = gpu_core_publish(s->core);
+    now_ns += NS_PER_S;
+}
+
+/* Cycles until this many seconds after the start of the scenario. */
+static void play_until(struct stage *s, int64_t seconds)
+{
+    while (now_ns <= s->start_ns + seconds * NS_PER_S)
+        cycle(s);
+}
+
+static const struct snapshot_device *nth(const struct stage *s, size_t i)
+{
+    assert_true(i < s->latest->n_devices);
+    return &s->latest->devices[i];
+}
+
+enum { HAS_GPM = 1, HAS_HBM = 2, HAS_NVLINK = 4 };
+
+static const struct {
+    const char *product;
+    double total_gib;
+    int has;
+} boards[] = {
+    {"T4", 15, 0},
+    {"A10", 22, 0},
+    {"A100", 40, HAS_HBM | HAS_NVLINK},
+    {"A100", 80, HAS_HBM | HAS_NVLINK},
+    {"L40S", 45, 0},
+    {"H100", 80, HAS_GPM | HAS_HBM | HAS_NVLINK},
+    {"H200", 140, HAS_GPM | HAS_HBM | HAS_NVLINK},
+    {"B200", 179, HAS_GPM | HAS_HBM | HAS_NVLINK},
+    {"GH200", 95, HAS_GPM | HAS_HBM | HAS_NVLINK},
+    {"GB200", 185, HAS_GPM | HAS_HBM | HAS_NVLINK},
+};
+
+static void check_has(const struct snapshot_device *d, enum snapshot_field field, bool has)
+{
+    enum snapshot_status want = has ? SNAPSHOT_OK : SNAPSHOT_UNSUPPORTED;
+    if (d->readings[field].status != want)
+        fail_msg("%s: %s is %d, want %d", d->product, snapshot_field_name(field), (int)d->readings[field].status,
+                 (int)want);
+}
+
+static void test_each_board_gives_what_it_has_and_nothing_else(void **state)
+{
+    struct stage *s = *state;
+    stage_init(s, "boards");
+    play_until(s, 15);
+    assert_int_equal(s->latest->driver, SNAPSHOT_DRIVER_OK);
+    assert_int_equal(s->latest->n_devices, ARRAY_LEN(boards));
+    assert_int_equal(s->latest->sampler.errors, 0);
+    for (size_t i = 0; i < ARRAY_LEN(boards); i++) {
+        const struct snapshot_device *d = nth(s, i);
+        const struct snapshot_reading *r = d->readings;
+        assert_non_null(strstr(d->product, boards[i].product));
+        assert_double_near(r[SNAPSHOT_UTILIZATION].value, 50, 0.5);
+        assert_double_near(r[SNAPSHOT_MEMORY_TOTAL].value / (1 << 30), boards[i].total_gib, boards[i].total_gib * 0.06);
+        double usable = r[SNAPSHOT_MEMORY_TOTAL].value - r[SNAPSHOT_MEMORY_RESERVED].value;
+        assert_double_near(r[SNAPSHOT_MEMORY_USED].value / usable, 0.5, 0.001);
+        assert_double_near(r[SNAPSHOT_MEMORY_USED].value + r[SNAPSHOT_MEMORY_FREE].value, usable, 1);
+        assert_true(r[SNAPSHOT_MEMORY_RESERVED].value > 100 << 20);
+        assert_true(r[SNAPSHOT_POWER].value > 10 && r[SNAPSHOT_POWER].value <= r[SNAPSHOT_POWER_LIMIT].value);
+        assert_true(r[SNAPSHOT_TEMPERATURE].value > 20 && r[SNAPSHOT_TEMPERATURE].value < 95);
+        assert_true(r[SNAPSHOT_SM_CLOCK].value > 2e8 && r[SNAPSHOT_SM_CLOCK].value < 4e9);
+        check_has(d, SNAPSHOT_SM_ACTIVITY, boards[i].has & HAS_GPM);
+        check_has(d, SNAPSHOT_DRAM_ACTIVITY, boards[i].has & HAS_GPM);
+        check_has(d, SNAPSHOT_MEMORY_TEMPERATURE, boards[i].has & HAS_HBM);
+        check_has(d, SNAPSHOT_NVLINK_TX, boards[i].has & HAS_NVLINK);
+    }
+}
+
+static void test_energy_is_power_over_time(void **state)
+{
+    struct stage *s = *state;
+    stage_init(s, "boards");
+    cycle(s);
+    double before = nth(s, 0)->readings[SNAPSHOT_ENERGY].value;
+    double power = nth(s, 0)->readings[SNAPSHOT_POWER].value;
+    int64_t before_ns = nth(s, 0)->readings[SNAPSHOT_ENERGY].taken_ns;
+    for (int i = 0; i < 20; i++)
+        cycle(s);
+    double seconds = (double)(nth(s, 0)->readings[SNAPSHOT_ENERGY].taken_ns - before_ns) / (double)NS_PER_S;
+    assert_double_near(nth(s, 0)->readings[SNAPSHOT_ENERGY].value - before, power * seconds, power * seconds * 0.05);
+}
+
+static void test_a_mig_layout_is_shown_and_followed(void **state)
+{
+    struct stage *s = *state;
+    stage_init(s, "mig");
+    play_until(s, 5);
+    assert_int_equal(s->latest->n_devices, 6);
+    assert_int_equal(nth(s, 0)->kind, SNAPSHOT_MIG_PARENT);
+    assert_int_equal(nth(s, 5)->kind, SNAPSHOT_GPU);
+    const struct snapshot_device *small = nth(s, 4);
+    assert_string_equal(small->mig_profile, "1g.10gb");
+    assert_double_near(small->readings[SNAPSHOT_SM_ACTIVITY].value, 80, 0.5);
+    assert_double_near(small->readings[SNAPSHOT_TENSOR_ACTIVITY].value, 55, 0.5);
+    assert_int_equal(small->readings[SNAPSHOT_UTILIZATION].status, SNAPSHOT_UNSUPPORTED);
+    assert_double_near(nth(s, 3)->readings[SNAPSHOT_MEMORY_USED].value, 9000.0 * 1048576, 1048576);
+    /* two compute instances of one GPU instance: no activity of their own, the memory that they share */
+    assert_string_equal(nth(s, 1)->mig_profile, "2c.3g.40gb");
+    assert_int_equal(nth(s, 1)->readings[SNAPSHOT_SM_ACTIVITY].status, SNAPSHOT_UNSUPPORTED);
+    assert_double_near(nth(s, 1)->readings[SNAPSHOT_MEMORY_USED].value, 21000.0 * 1048576, 1048576);
+    play_until(s, 64);
+    assert_int_equal(s->latest->n_devices, 9);
+    for (size_t i = 1; i <= 7; i++) {
+        assert_string_equal(nth(s, i)->mig_profile, "1g.10gb");
+        assert_double_near(nth(s, i)->readings[SNAPSHOT_MEMORY_USED].value, 4000.0 * 1048576, 1048576);
+    }
+}
+
+static void test_what_goes_wrong_in_practice_is_survived(void **state)
+{
+    struct stage *s = *state;
+    stage_init(s, "faults");
+    play_until(s, 8);
+    assert_int_equal(nth(s, 2)->n_xids, 1);
+    assert_int_equal(nth(s, 2)->xids[0].xid, 43);
+    play_until(s, 14);
+    assert_true(nth(s, 1)->is_lost);
+    assert_false(nth(s, 0)->is_lost);
+    assert_double_near(nth(s, 1)->readings[SNAPSHOT_UTILIZATION].value, 65, 0.5); /* stays, and ages */
+    play_until(s, 29); /* each utilisation call takes 300 ms */
+    assert_int_equal(s->latest->driver, SNAPSHOT_DRIVER_OK);
+    assert_true(s->latest->sampler.last_cycle_seconds < 2);
+    assert_double_same(nth(s, 3)->readings[SNAPSHOT_RECOVERY_ACTION].value, 1);
+    assert_double_same(nth(s, 3)->readings[SNAPSHOT_ECC_UNCORRECTED].value, 1);
+    play_until(s, 59); /* a call that hung for ten seconds */
+    assert_true(s->latest->sampler.max_cycle_seconds > 5);
+    assert_int_equal(s->latest->driver, SNAPSHOT_DRIVER_OK);
+    play_until(s, 63);
+    assert_int_equal(s->latest->driver, SNAPSHOT_DRIVER_NOT_LOADED);
+    assert_int_equal(s->latest->n_devices, 4);
+    play_until(s, 84);
+    assert_true(s->latest->driver != SNAPSHOT_DRIVER_OK);
+    play_until(s, 130);
+    assert_int_equal(s->latest->driver, SNAPSHOT_DRIVER_OK);
+    assert_false(nth(s, 1)->is_lost);
+    assert_int_equal(nth(s, 0)->readings[SNAPSHOT_UTILIZATION].status, SNAPSHOT_OK);
+    assert_null(atomic_load(&s->shared.restart_reason));
+}
+
+static void write_scenario(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_a_rewritten_scenario_is_followed(void **state)
+{
+    struct stage *s = *state;
+    char path[] = "/tmp/gpu-scenario-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    write_scenario(path, "gpus: [{board: H100, utilization: 20}]\n");
+    stage_open(s, path);
+    cycle(s);
+    cycle(s);
+    assert_double_near(nth(s, 0)->readings[SNAPSHOT_UTILIZATION].value, 20, 0.5);
+    write_scenario(path, "gpus: [{board: H100, utilization: 90}, {board: H100, utilization: 10}]\n");
+    for (int i = 0; i < 3; i++)
+        cycle(s);
+    assert_int_equal(s->latest->n_devices, 2);
+    assert_double_near(nth(s, 0)->readings[SNAPSHOT_UTILIZATION].value, 90, 0.5);
+    (void)unlink(path);
+}
+
+static void test_what_a_cycle_costs_on_eight_gpus_has_a_ceiling(void **state)
+{
+    struct stage *s = *state;
+    char path[] = "/tmp/gpu-scenario-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    write_scenario(path, "gpus: [{board: H100, count: 8, utilization: 50}]\n");
+    stage_open(s, path);
+    for (int i = 0; i < 12; i++)
+        cycle(s);
+    uint64_t before = s->latest->sampler.nvml_calls;
+    for (int i = 0; i < 10; i++)
+        cycle(s);
+    uint64_t per_gpu_and_cycle = (s->latest->sampler.nvml_calls - before) / 80;
+    print_message("%u calls per GPU and cycle\n", (unsigned)per_gpu_and_cycle);
+    assert_in_range(per_gpu_and_cycle, 8, 16);
+    assert_double_near(s->latest->sampler.max_cycle_seconds, 0, 0.001); /* nothing waited: the clock stood still */
+    (void)unlink(path);
+}
+
+int main(void)
+{
+    static struct stage stage;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate_setup_teardown(test_each_board_gives_what_it_has_and_nothing_else, NULL, stage_fini,
+                                                 &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_energy_is_power_over_time, NULL, stage_fini, &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_a_mig_layout_is_shown_and_followed, NULL, stage_fini, &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_what_goes_wrong_in_practice_is_survived, NULL, stage_fini,
+                                                 &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_a_rewritten_scenario_is_followed, NULL, stage_fini, &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_what_a_cycle_costs_on_eight_gpus_has_a_ceiling, NULL, stage_fini,
+                                                 &stage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
