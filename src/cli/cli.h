@@ -84,6 +84,8 @@ extern const struct command command_agent, command_call, command_completion, com
 extern const struct command *const cli_commands[];
 extern const size_t cli_command_count;
 const struct command *cli_find_command(const char *name);
+/* The whole program: returns its exit code. */
+int cli_main(int argc, char **argv);
 /* Write --help of a command, or of the program for NULL. */
 void cli_help(const struct command *command, struct buf *out);
 
