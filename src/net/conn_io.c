@@ -295,6 +295,8 @@ void net_conns_read_again(struct net_loop *loop)
         if (is_reading(conn))
             read_input(conn);
     }
+    if (n == 0)
+        return;
     memmove(loop->again.items, loop->again.items + n, (loop->again.len - n) * sizeof(struct net_conn *));
     loop->again.len -= n;
 }
