@@ -185,7 +185,7 @@ static int read_fault(struct reader *r, const struct tree_node *node, struct fau
 {
     struct fault_nodes n = {0};
     size_t kind = 0;
-    *f = (struct fault){.until_s = INFINITY};
+    *f = (struct fault){.until_s = HUGE_VAL};
     if (reader_map(r, node, "a fault", fault_rules, ARRAY_LEN(fault_rules), &n) < 0)
         return -1;
     if (!n.fault)

@@ -350,7 +350,7 @@ int parse_processes(struct reader *r, const struct tree_node *node, struct gpu *
     size_t n = 0;
     for (const struct tree_node *item = node->first; all && item; item = item->next) {
         struct process_draft d = {
-            .process = {.until_s = INFINITY, .gpu_instance = UINT32_MAX, .compute_instance = UINT32_MAX}};
+            .process = {.until_s = HUGE_VAL, .gpu_instance = UINT32_MAX, .compute_instance = UINT32_MAX}};
         if (reader_map(r, item, "a process", process_rules, ARRAY_LEN(process_rules), &d) < 0)
             return -1;
         if (!d.has_pid)

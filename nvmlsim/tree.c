@@ -23,9 +23,15 @@ struct builder {
     struct tree_node *root;
 };
 
+/* One line, whatever the file's own words in it hold. */
 static int error_at(const char *name, size_t line, size_t column, struct err *e, const char *message)
 {
-    return err_set(e, ERR_INVALID_ARGUMENT, "%s:%zu:%zu: %s", name, line, column, message);
+    char clean[ERR_TEXT_MAX];
+    (void)str_copy(clean, sizeof(clean), str_of(message));
+    for (char *c = clean; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = '?';
+    return err_set(e, ERR_INVALID_ARGUMENT, "%s:%zu:%zu: %s", name, line, column, clean);
 }
 
 int tree_error(const char *name, const struct tree_node *node, struct err *e, const char *format, ...)
