@@ -1,0 +1,165 @@
+/* The page: every family against a golden file, and what must be absent. UPDATE_GOLDEN=1 writes the file anew. */
+#include "exporter/exporter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support.h"
+
+#define NOW (100 * NS_PER_S)
+
+static struct snapshot_device *add(struct snapshot_store *store, const char *uuid, enum snapshot_kind kind, int index)
+{
+    struct snapshot_device d = {.kind = kind, .index = index, .minor = index, .gpu_instance = -1, .compute_instance = -1};
+    (void)str_copy(d.uuid, sizeof(d.uuid), str_of(uuid));
+    (void)str_copy(d.product, sizeof(d.product), str_of("NVIDIA H100 80GB HBM3"));
+    (void)str_copy(d.pci_bus_id, sizeof(d.pci_bus_id), str_of("00000000:3B:00.0"));
+    return snapshot_store_add(store, &d);
+}
+
+/* GPU 0 reads everything, GPU 1 is lost, GPU 2 is cut into instances. */
+static struct snapshot *make_snapshot(void)
+{
+    struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+    struct snapshot *header = snapshot_store_header(store);
+    header->driver = SNAPSHOT_DRIVER_OK;
+    (void)str_copy(header->driver_version, sizeof(header->driver_version), str_of("570.172.08"));
+    header->sampler = (struct snapshot_sampler){
+        .cycles = 7, .nvml_calls = 70, .errors = 3, .n_error_codes = 1, .errors_by_code = {{15, 3}}};
+    struct snapshot_device *gpu = add(store, "GPU-0", SNAPSHOT_GPU, 0);
+    for (int f = 0; f < SNAPSHOT_FIELD_COUNT; f++)
+        snapshot_store_record(store, gpu, (enum snapshot_field)f, 50, NOW);
+    snapshot_store_record(store, gpu, SNAPSHOT_THROTTLE_REASONS, 0x4, NOW);
+    gpu->xids[gpu->n_xids++] = (struct snapshot_xid){.xid = 79, .count = 2, .last_ns = NOW};
+    struct snapshot_device *lost = add(store, "GPU-1", SNAPSHOT_GPU, 1);
+    snapshot_store_record(store, lost, SNAPSHOT_UTILIZATION, 99, NOW);
+    lost->is_lost = true;
+    struct snapshot_device *parent = add(store, "GPU-2", SNAPSHOT_MIG_PARENT, 2);
+    snapshot_store_record(store, parent, SNAPSHOT_POWER, 300, NOW);
+    snapshot_store_fail(parent, SNAPSHOT_UTILIZATION, SNAPSHOT_UNSUPPORTED);
+    struct snapshot_device *slice = add(store, "MIG-2a", SNAPSHOT_MIG, 2);
+    (void)str_copy(slice->mig_profile, sizeof(slice->mig_profile), str_of("1g.10gb"));
+    (void)str_copy(slice->parent_uuid, sizeof(slice->parent_uuid), str_of("GPU-2"));
+    slice->gpu_instance = 7;
+    slice->compute_instance = 0;
+    snapshot_store_record(store, slice, SNAPSHOT_MEMORY_USED, 1 << 20, NOW);
+    struct snapshot *s = snapshot_store_publish(store, NOW);
+    snapshot_store_free(store);
+    return s;
+}
+
+static const double bounds[] = {0.001, 0.01};
+static const struct metric_desc histogram_desc = {.name = "keda_gpu_scaler_test_seconds", .help = "Test.", .unit = "seconds", .kind = METRIC_HISTOGRAM, .labels = {"method"}, .bounds = bounds, .n_bounds = 2};
+static const struct metric_desc counter_desc = {.name = "keda_gpu_scaler_test", .help = "Test.", .kind = METRIC_COUNTER};
+
+static void render(enum promtext_format format, const struct snapshot *s, struct buf *out)
+{
+    struct metrics *metrics = metrics_new();
+    const char *method = "GetMetrics";
+    metric_observe(metric_series(metric_register(metrics, &histogram_desc), &method), 0.005);
+    metric_add(metric_only(metric_register(metrics, &counter_desc)), 4);
+    struct exporter *x = exporter_new(&(struct exporter_config){
+        .metrics = metrics, .node_name = "node-1", .version = "1.2.3", .start_wall_ns = 1700000000 * NS_PER_S});
+    exporter_render(x, s, NOW + NS_PER_S / 2, format, out);
+    exporter_free(x);
+    metrics_free(metrics);
+}
+
+/* The process families differ from run to run: their sample lines are compared by name only. */
+static void keep_stable_lines(struct buf *page, struct buf *out)
+{
+    struct str rest = {page->data, page->len};
+    while (rest.ptr && rest.len) {
+        struct str line = str_cut(&rest, '\n');
+        bool is_process = str_has_prefix(line, "process_") && !str_has_prefix(line, "process_start_time");
+        if (is_process)
+            line.len = (size_t)((const char *)memchr(line.ptr, ' ', line.len) - line.ptr);
+        (void)buf_append(out, line.ptr, line.len);
+        (void)buf_append_char(out, '\n');
+    }
+}
+
+static void assert_golden(const char *name, struct buf *got)
+{
+    char path[512];
+    (void)snprintf(path, sizeof(path), "%s/golden/%s", getenv("TEST_DATA"), name);
+    if (getenv("UPDATE_GOLDEN")) {
+        FILE *file = fopen(path, "we");
+        assert_non_null(file);
+        assert_int_equal(fwrite(got->data, 1, got->len, file), got->len);
+        assert_int_equal(fclose(file), 0);
+        return;
+    }
+    BUF_AUTO struct buf want;
+    struct err e;
+    buf_init(&want, 1 << 20);
+    if (file_read(path, &want, &e) < 0)
+        fail_msg("%s", e.text);
+    assert_string_equal(buf_cstr(got), buf_cstr(&want));
+}
+
+static void check_page(enum promtext_format format, const char *golden)
+{
+    BUF_AUTO struct buf page;
+    BUF_AUTO struct buf stable;
+    buf_init(&page, 1 << 20);
+    buf_init(&stable, 1 << 20);
+    struct snapshot *s = make_snapshot();
+    render(format, s, &page);
+    snapshot_unref(s);
+    keep_stable_lines(&page, &stable);
+    assert_golden(golden, &stable);
+}
+
+static void test_text_page_is_as_documented(void **state)
+{
+    (void)state;
+    check_page(PROMTEXT_TEXT, "metrics.txt");
+}
+
+static void test_openmetrics_page_is_as_documented(void **state)
+{
+    (void)state;
+    check_page(PROMTEXT_OPENMETRICS, "metrics.openmetrics.txt");
+}
+
+static void test_what_is_unknown_is_absent(void **state)
+{
+    (void)state;
+    static const char *const absent[] = {
+        "gpu_utilization_ratio{gpu=\"1\"", /* lost: its last 99 % is no reading */
+        "gpu_utilization_ratio{gpu=\"2\"", /* not supported with MIG on */
+        "gpu_power_watts{gpu=\"2\",uuid=\"MIG", /* a board value stands once, on the board */
+    };
+    BUF_AUTO struct buf page;
+    buf_init(&page, 1 << 20);
+    struct snapshot *s = make_snapshot();
+    render(PROMTEXT_TEXT, s, &page);
+    snapshot_unref(s);
+    for (size_t i = 0; i < ARRAY_LEN(absent); i++)
+        if (strstr(buf_cstr(&page), absent[i]))
+            fail_msg("%s ought to be absent", absent[i]);
+    assert_non_null(strstr(buf_cstr(&page), "gpu_up{gpu=\"1\",uuid=\"GPU-1\"} 0"));
+}
+
+static void test_before_the_first_snapshot_there_is_a_page_without_devices(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf page;
+    buf_init(&page, 1 << 20);
+    render(PROMTEXT_OPENMETRICS, NULL, &page);
+    assert_null(strstr(buf_cstr(&page), "keda_gpu_scaler_gpu_"));
+    assert_non_null(strstr(buf_cstr(&page), "keda_gpu_scaler_test_total 4\n"));
+    assert_true(str_has_suffix((struct str){page.data, page.len}, "# EOF\n"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_text_page_is_as_documented),
+        cmocka_unit_test(test_openmetrics_page_is_as_documented),
+        cmocka_unit_test(test_what_is_unknown_is_absent),
+        cmocka_unit_test(test_before_the_first_snapshot_there_is_a_page_without_devices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
