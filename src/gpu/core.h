@@ -40,10 +40,10 @@ struct gpu_device {
     enum snapshot_kind kind;
     char uuid[SNAPSHOT_UUID_MAX], parent_uuid[SNAPSHOT_UUID_MAX]; /* parent: of a MIG device, else "" */
     char bus_id[NVML_BUS_ID_MAX];
-    uint32_t gpu_instance;
-    bool is_seen;          /* by the enumeration that is going on */
-    bool is_mig_incapable; /* the driver said so; not asked again */
-    bool has_events;       /* registered with the event set */
+    uint32_t gpu_instance, compute_instance; /* of a MIG device */
+    bool is_seen;                            /* by the enumeration that is going on */
+    bool is_mig_incapable;                   /* the driver said so; not asked again */
+    bool has_events;                         /* registered with the event set */
     bool is_lost;
     int64_t lost_retry_ns, lost_wait_ns;
     int64_t next_slow_ns;

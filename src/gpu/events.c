@@ -43,30 +43,46 @@ static struct snapshot_xid *place_for(struct snapshot_device *d, uint32_t xid)
     return oldest;
 }
 
-/* The GPU instance that the event names, where there is one with a single compute instance or with that one; else the
- * whole GPU. */
+/* By handle, or by the UUID that the driver gives for it: an event may carry another handle of the same GPU. */
+static const struct gpu_device *gpu_of(struct gpu_core *core, struct nvml_device *handle)
+{
+    char uuid[NVML_UUID_MAX];
+    for (size_t i = 0; i < core->devices.len; i++)
+        if (core->devices.items[i].handle == handle && core->devices.items[i].kind != SNAPSHOT_MIG)
+            return &core->devices.items[i];
+    if (!handle || nvml_read_uuid(core->nvml, handle, uuid) != NVML_RC_SUCCESS)
+        return NULL;
+    return gpu_inventory_find(core, uuid);
+}
+
+/* The MIG device that the event names: that compute instance, or the only one of the GPU instance; NULL if none. */
+static const struct gpu_device *instance_of(const struct gpu_core *core, const struct gpu_device *gpu,
+                                            const struct nvml_event_data *event)
+{
+    const struct gpu_device *found = NULL;
+    for (size_t i = 0; i < core->devices.len; i++) {
+        const struct gpu_device *d = &core->devices.items[i];
+        bool is_inside = d->kind == SNAPSHOT_MIG && d->gpu_instance == event->gpu_instance_id &&
+                         strcmp(d->parent_uuid, gpu->uuid) == 0;
+        if (is_inside && d->compute_instance == event->compute_instance_id)
+            return d;
+        if (is_inside && event->compute_instance_id == NVML_NONE_U32) {
+            if (found)
+                return NULL; /* which of several is not said */
+            found = d;
+        }
+    }
+    return found;
+}
+
 static struct snapshot_device *device_of(struct gpu_core *core, const struct nvml_event_data *event)
 {
-    const struct gpu_device *gpu = NULL;
-    struct snapshot_device *found = NULL;
-    for (size_t i = 0; i < core->devices.len; i++)
-        if (core->devices.items[i].handle == event->device && core->devices.items[i].kind != SNAPSHOT_MIG)
-            gpu = &core->devices.items[i];
+    const struct gpu_device *gpu = gpu_of(core, event->device), *instance = NULL;
     if (!gpu)
         return NULL;
-    for (size_t i = 0; i < core->devices.len && event->gpu_instance_id != NVML_NONE_U32; i++) {
-        const struct gpu_device *d = &core->devices.items[i];
-        if (d->kind != SNAPSHOT_MIG || d->gpu_instance != event->gpu_instance_id ||
-            strcmp(d->parent_uuid, gpu->uuid) != 0)
-            continue;
-        struct snapshot_device *place = snapshot_store_find(core->store, d->uuid);
-        bool is_named = place && (uint32_t)place->compute_instance == event->compute_instance_id;
-        if (found && event->compute_instance_id == NVML_NONE_U32)
-            return snapshot_store_find(core->store, gpu->uuid); /* which of several is not said */
-        if (is_named || event->compute_instance_id == NVML_NONE_U32)
-            found = place;
-    }
-    return found ? found : snapshot_store_find(core->store, gpu->uuid);
+    if (event->gpu_instance_id != NVML_NONE_U32)
+        instance = instance_of(core, gpu, event);
+    return snapshot_store_find(core->store, instance ? instance->uuid : gpu->uuid);
 }
 
 static void count_xid(struct gpu_core *core, const struct nvml_event_data *event)

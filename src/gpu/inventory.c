@@ -284,7 +284,11 @@ static void add_instance(struct gpu_core *core, const char *parent_uuid, struct 
     const struct snapshot_device *parent = snapshot_store_find(core->store, parent_uuid);
     if (!parent || nvml_read_mig_ids(core->nvml, mig, &ids) != NVML_RC_SUCCESS)
         return; /* destroyed meanwhile, or asked again in the next cycle */
-    struct gpu_device device = {.handle = mig, .kind = SNAPSHOT_MIG, .gpu_instance = ids.gpu_instance, .is_seen = true};
+    struct gpu_device device = {.handle = mig,
+                                .kind = SNAPSHOT_MIG,
+                                .gpu_instance = ids.gpu_instance,
+                                .compute_instance = ids.compute_instance,
+                                .is_seen = true};
     copy(device.uuid, sizeof(device.uuid), uuid);
     copy(device.parent_uuid, sizeof(device.parent_uuid), parent_uuid);
     struct snapshot_device identity = {.kind = SNAPSHOT_MIG,
@@ -308,7 +312,8 @@ static bool is_same_instance(struct gpu_core *core, const struct gpu_device *d, 
     struct nvml_mig_ids ids;
     if (d->handle == mig)
         return true;
-    return nvml_read_mig_ids(core->nvml, mig, &ids) == NVML_RC_SUCCESS && ids.gpu_instance == d->gpu_instance;
+    return nvml_read_mig_ids(core->nvml, mig, &ids) == NVML_RC_SUCCESS && ids.gpu_instance == d->gpu_instance &&
+           ids.compute_instance == d->compute_instance;
 }
 
 static void meet_instance(struct gpu_core *core, const char *parent_uuid, struct nvml_device *mig, const char *uuid)

@@ -286,9 +286,12 @@ static void test_an_xid_of_an_instance_is_counted_there(void **state)
     bench_cycle(&b);
     b.nvml.events[0] = (struct nvml_event_data){&b.nvml.gpus[0].handle, NVML_EVENT_XID_CRITICAL, 31, migs[1].gi, 0};
     b.nvml.events[1] = (struct nvml_event_data){&b.nvml.gpus[0].handle, NVML_EVENT_XID_CRITICAL, 48, 77, 0};
-    b.nvml.n_events = 2;
+    struct nvml_device other_handle = {.gpu = 0, .mig = -1}; /* of the same GPU */
+    b.nvml.events[2] = (struct nvml_event_data){&other_handle, NVML_EVENT_XID_CRITICAL, 31, migs[1].gi, NVML_NONE_U32};
+    b.nvml.n_events = 3;
     bench_cycle(&b);
     assert_int_equal(bench_device(&b, migs[1].uuid)->n_xids, 1);
+    assert_int_equal(bench_device(&b, migs[1].uuid)->xids[0].count, 2);
     assert_int_equal(bench_device(&b, migs[0].uuid)->n_xids, 0);
     assert_int_equal(bench_gpu(&b, 0)->n_xids, 1); /* an instance that is not known: the GPU's */
     assert_int_equal(bench_gpu(&b, 0)->xids[0].xid, 48);
