@@ -205,11 +205,11 @@ static void say_absence(struct buf *out, const struct evaluator *ev, size_t i)
 {
     const struct trigger_input *in = &ev->ret->inputs[i];
     const struct snapshot_device *d = ev->devices[i];
-    char age[TIME_DURATION_MAX];
+    char age[TRIGGER_AGE_MAX];
     if (in->state == TRIGGER_INPUT_UNSUPPORTED)
         return;
-    time_format_duration(age, in->age_ns > 0 ? in->age_ns / NS_PER_S * NS_PER_S : 0);
-    (void)buf_printf(out, in->age_ns < 0 ? " (never read" : " (last read %s ago", age);
+    trigger_show_age(age, in->age_ns);
+    (void)buf_printf(out, " (%s%s", in->age_ns < 0 ? "" : "last read ", in->age_ns < 0 ? "never read" : age);
     if (d->is_lost)
         (void)buf_printf(out, "; lost%s%s", d->lost_reason[0] ? ": " : "", d->lost_reason);
     (void)buf_append_char(out, ')');

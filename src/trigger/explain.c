@@ -127,16 +127,14 @@ static void result_text(const struct trigger_evaluation *ev, struct buf *out)
 
 static void input_text(const struct trigger_input *in, const char *unit, struct buf *out)
 {
-    char value[NUM_TEXT_MAX] = "-", counted[NUM_TEXT_MAX], age[TIME_DURATION_MAX] = "never";
+    char value[NUM_TEXT_MAX] = "-", counted[NUM_TEXT_MAX], age[TRIGGER_AGE_MAX];
     if (in->has_value)
         trigger_show_number(value, in->value);
     trigger_show_number(counted, in->counted);
-    if (in->age_ns >= 0)
-        time_format_duration(age, in->age_ns / NS_PER_MS * NS_PER_MS);
-    (void)buf_printf(out, "input    GPU %d %s %s: %s, %s%s%s, read %s%s, %s%s\n", in->index, in->uuid, in->label,
+    trigger_show_age(age, in->age_ns);
+    (void)buf_printf(out, "input    GPU %d %s %s: %s, %s%s%s, read %s, %s%s\n", in->index, in->uuid, in->label,
                      trigger_input_state_name(in->state), value, in->has_value ? " " : "", in->has_value ? unit : "",
-                     age, in->age_ns >= 0 ? " ago" : "", in->is_counted ? "counted as " : "not counted",
-                     in->is_counted ? counted : "");
+                     age, in->is_counted ? "counted as " : "not counted", in->is_counted ? counted : "");
 }
 
 void trigger_explain_text(const struct trigger_evaluation *evaluation, struct buf *out)

@@ -46,6 +46,14 @@ void trigger_show_number(char out[NUM_TEXT_MAX], double number)
         end[-1] = '\0';
 }
 
+void trigger_show_age(char out[TRIGGER_AGE_MAX], int64_t age_ns)
+{
+    char age[TIME_DURATION_MAX] = "under 1s";
+    if (age_ns >= NS_PER_S)
+        time_format_duration(age, age_ns / NS_PER_S * NS_PER_S);
+    (void)snprintf(out, TRIGGER_AGE_MAX, "%s%s", age_ns < 0 ? "never" : age, age_ns < 0 ? "" : " ago");
+}
+
 void trigger_fit(char out[TRIGGER_TEXT_MAX], struct str text)
 {
     if (str_copy(out, TRIGGER_TEXT_MAX, text))

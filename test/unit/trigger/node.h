@@ -1,0 +1,105 @@
+/* For the tests of trigger/: a node of GPUs whose readings a test writes down, on a clock that the test moves. */
+#ifndef TEST_TRIGGER_NODE_H
+#define TEST_TRIGGER_NODE_H
+
+#include "metadata.h"
+
+#include <stdio.h>
+
+#define MIB 1048576.0
+enum { NODE_ARENA_BYTES = 65536 };
+
+struct node {
+    struct snapshot_store *store;
+    struct snapshot *latest;
+    int64_t now_ns;
+    struct arena arena;
+};
+
+static inline void node_init(struct node *n)
+{
+    n->store = snapshot_store_new(NS_PER_S);
+    snapshot_store_header(n->store)->driver = SNAPSHOT_DRIVER_OK;
+    n->latest = NULL;
+    n->now_ns = 1000 * NS_PER_S;
+    arena_init(&n->arena, NODE_ARENA_BYTES);
+}
+
+static inline void node_fini(struct node *n)
+{
+    snapshot_unref(n->latest);
+    snapshot_store_free(n->store);
+    arena_fini(&n->arena);
+}
+#define NODE __attribute__((cleanup(node_fini))) struct node
+
+static inline struct snapshot_device *node_add(struct node *n, enum snapshot_kind kind, int index, const char *uuid)
+{
+    struct snapshot_device d = {.kind = kind, .index = index, .gpu_instance = -1, .compute_instance = -1};
+    (void)str_copy(d.uuid, sizeof(d.uuid), str_of(uuid));
+    (void)str_copy(d.product, sizeof(d.product), str_of("NVIDIA H100 80GB HBM3"));
+    return snapshot_store_add(n->store, &d);
+}
+
+/* A MIG device of the GPU `index`, whose UUID is GPU-<index>. */
+static inline struct snapshot_device *node_add_mig(struct node *n, int index, int gpu_instance, int compute_instance)
+{
+    struct snapshot_device d = {
+        .kind = SNAPSHOT_MIG, .index = index, .gpu_instance = gpu_instance, .compute_instance = compute_instance};
+    (void)snprintf(d.uuid, sizeof(d.uuid), "MIG-%d-%d-%d", index, gpu_instance, compute_instance);
+    (void)snprintf(d.parent_uuid, sizeof(d.parent_uuid), "GPU-%d", index);
+    (void)str_copy(d.mig_profile, sizeof(d.mig_profile), str_of("1g.10gb"));
+    (void)str_copy(d.product, sizeof(d.product), str_of("NVIDIA H100 80GB HBM3"));
+    return snapshot_store_add(n->store, &d);
+}
+
+static inline void node_read(struct node *n, const char *uuid, enum snapshot_field field, double value)
+{
+    struct snapshot_device *d = snapshot_store_find(n->store, uuid);
+    assert_non_null(d);
+    snapshot_store_record(n->store, d, field, value, n->now_ns);
+}
+
+static inline void node_fail(struct node *n, const char *uuid, enum snapshot_field field, enum snapshot_status status)
+{
+    struct snapshot_device *d = snapshot_store_find(n->store, uuid);
+    assert_non_null(d);
+    snapshot_store_fail(d, field, status);
+}
+
+static inline void node_publish(struct node *n)
+{
+    snapshot_store_sort(n->store);
+    snapshot_unref(n->latest);
+    n->latest = snapshot_store_publish(n->store, n->now_ns);
+}
+
+static inline void node_wait(struct node *n, double seconds)
+{
+    n->now_ns += (int64_t)(seconds * 1e9);
+}
+
+/* GPUs 0, 1, ... with these utilizations, read once. */
+static inline void node_with(struct node *n, const double *utilizations, size_t count)
+{
+    node_init(n);
+    for (size_t i = 0; i < count; i++) {
+        char uuid[16];
+        (void)snprintf(uuid, sizeof(uuid), "GPU-%zu", i);
+        (void)node_add(n, SNAPSHOT_GPU, (int)i, uuid);
+        node_read(n, uuid, SNAPSHOT_UTILIZATION, utilizations[i]);
+    }
+    node_publish(n);
+}
+#define NODE_WITH(n, ...)                                                                                              \
+    node_with(&(n), (const double[]){__VA_ARGS__}, sizeof((const double[]){__VA_ARGS__}) / sizeof(double))
+
+/* What the trigger makes of the node now. The inputs live until the next call. */
+static inline void node_evaluate(struct node *n, const struct trigger *t, struct trigger_evaluation *ret)
+{
+    arena_fini(&n->arena);
+    arena_init(&n->arena, NODE_ARENA_BYTES);
+    trigger_evaluate(t, n->latest, n->now_ns, &n->arena, ret);
+}
+
+#endif
