@@ -373,3 +373,19 @@ void rpc_h2_tick(struct rpc_h2 *h, int64_t now_ns, int64_t keepalive_ns)
     else
         tick_keepalive(h, keepalive_ns);
 }
+
+int64_t rpc_h2_next_ns(const struct rpc_h2 *h, int64_t keepalive_ns)
+{
+    int64_t next_ns = h->last_read_ns + keepalive_ns, other_ns;
+    if (h->is_closing)
+        return INT64_MAX;
+    if (h->ping_sent_ns && h->last_read_ns <= h->ping_sent_ns)
+        next_ns = h->ping_sent_ns + rpc_h2_limit(h, NET_LIMIT_KEEPALIVE_TIMEOUT_MS) * NS_PER_MS;
+    other_ns = h->opened_ns + rpc_h2_limit(h, NET_LIMIT_SETTINGS_ACK_MS) * NS_PER_MS;
+    if (!h->is_settings_acked && other_ns < next_ns)
+        next_ns = other_ns;
+    other_ns = h->headers_since_ns + rpc_h2_limit(h, NET_LIMIT_HEADERS_MS) * NS_PER_MS;
+    if (h->headers_since_ns && other_ns < next_ns)
+        next_ns = other_ns;
+    return next_ns;
+}

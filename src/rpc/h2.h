@@ -69,6 +69,8 @@ int rpc_h2_receive(struct rpc_h2 *h, const uint8_t *bytes, size_t len, int64_t n
 size_t rpc_h2_pull(struct rpc_h2 *h, const uint8_t **ret_bytes);
 /* Deadlines of the connection itself: SETTINGS ACK, headers, keepalive. At least once a second. */
 void rpc_h2_tick(struct rpc_h2 *h, int64_t now_ns, int64_t keepalive_ns);
+/* When rpc_h2_tick will next have something to do. */
+int64_t rpc_h2_next_ns(const struct rpc_h2 *h, int64_t keepalive_ns);
 
 /* End the session: GOAWAY with this code and text, then nothing more is read. Counts the limit when it is one
  * (NET_LIMIT_COUNT = none). Returns what an nghttp2 callback returns to stop reading. */
