@@ -47,9 +47,9 @@ static void observe(void *context, const struct service_observation *o)
                  net_now_ns(a->loop) + 120 * NS_PER_S);
     bool is_activity = strcmp(o->method, "IsActive") == 0 || strcmp(o->method, "StreamIsActive") == 0;
     const struct err *error = is_activity ? &v->active_error : &v->value_error;
-    log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns), LOG_STR("name", o->name),
-              LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name), LOG_DBL("value", v->value),
-              LOG_DBL("target", v->trigger->target), LOG_BOOL("active", v->is_active),
+    log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns),
+              LOG_STR("name", o->name), LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name),
+              LOG_DBL("value", v->value), LOG_DBL("target", v->trigger->target), LOG_BOOL("active", v->is_active),
               LOG_STR("rule", is_activity ? v->active_rule : v->rule),
               LOG_STR("error", error->class == ERR_NONE ? "" : error->text),
               LOG_STR("warning", v->n_warnings ? v->warnings[0] : ""));

@@ -1,5 +1,5 @@
-/* agent: the program that runs on each GPU node. It wires the sampler to the servers, and decides about signals, reload,
- * drain and logging. Wiring only: every rule lives in a module below. */
+/* agent: the program that runs on each GPU node. It wires the sampler to the servers, and decides about signals,
+ * reload, drain and logging. Wiring only: every rule lives in a module below. */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
 

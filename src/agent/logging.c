@@ -13,8 +13,8 @@ static void log_driver(const struct snapshot *s)
         log_info("nvml", "driver is not read", LOG_STR("state", snapshot_driver_state_name(s->driver)),
                  LOG_STR("reason", s->driver_text));
     else
-        log_warn("nvml", "driver is not available; keeps trying", LOG_STR("state", snapshot_driver_state_name(s->driver)),
-                 LOG_STR("reason", s->driver_text));
+        log_warn("nvml", "driver is not available; keeps trying",
+                 LOG_STR("state", snapshot_driver_state_name(s->driver)), LOG_STR("reason", s->driver_text));
 }
 
 static void log_device(const struct snapshot_device *d, const char *event)

@@ -53,8 +53,8 @@ static void write_driver(const struct agent *a, struct buf *out)
                      s ? s->driver_text : "");
 }
 
-static void health_page(const struct agent *a, bool is_readiness, const char *page, const struct net_get_request *request,
-                        struct net_get_response *response)
+static void health_page(const struct agent *a, bool is_readiness, const char *page,
+                        const struct net_get_request *request, struct net_get_response *response)
 {
     struct health_check checks[4];
     size_t n = collect_checks(a, is_readiness, checks);
@@ -70,7 +70,8 @@ static void health_page(const struct agent *a, bool is_readiness, const char *pa
             continue;
         is_known = true;
         is_ok = is_ok && checks[i].is_ok;
-        (void)buf_printf(&lines, checks[i].is_ok ? "[+]%s ok\n" : "[-]%s failed: %s\n", checks[i].name, checks[i].reason);
+        (void)buf_printf(&lines, checks[i].is_ok ? "[+]%s ok\n" : "[-]%s failed: %s\n", checks[i].name,
+                         checks[i].reason);
     }
     response->content_type = "text/plain; charset=utf-8";
     if (!is_known) {
@@ -150,9 +151,9 @@ void agent_add_pages(struct agent *a)
         const char *path;
         void (*handler)(void *, const struct net_get_request *, struct net_get_response *);
     } pages[] = {
-        {"/", page_of_contents}, {"/livez", livez},     {"/livez/", livez},     {"/healthz", healthz},
-        {"/healthz/", healthz},  {"/readyz", readyz},   {"/readyz/", readyz},   {"/version", version},
-        {"/metrics", metrics_page},
+        {"/", page_of_contents}, {"/livez", livez},      {"/livez/", livez},
+        {"/healthz", healthz},   {"/healthz/", healthz}, {"/readyz", readyz},
+        {"/readyz/", readyz},    {"/version", version},  {"/metrics", metrics_page},
     };
     for (size_t i = 0; i < ARRAY_LEN(pages); i++)
         net_gets_add(a->gets, pages[i].path, pages[i].handler, a);

@@ -70,9 +70,9 @@ void option_print(const struct option_set *set, struct buf *out);
 
 struct command {
     const char *name;
-    const char *summary;  /* one line */
-    const char *usage;    /* after the name: "[flags] ADDRESS" */
-    const char *details;  /* paragraphs for --help; "" none */
+    const char *summary; /* one line */
+    const char *usage;   /* after the name: "[flags] ADDRESS" */
+    const char *details; /* paragraphs for --help; "" none */
     const struct option_def *options;
     size_t n_options;
     const char *env_prefix;
@@ -103,6 +103,7 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
 /* Read a YAML configuration file into the set and *ret's defaults. Errors carry file:line:column. */
 int config_file_read(const char *path, struct option_set *set, struct agent_reloadable *ret, struct err *e);
 /* The same from text, for tests and fuzzing; `path` is only for messages. */
-int config_text_read(const char *path, struct str text, struct option_set *set, struct agent_reloadable *ret, struct err *e);
+int config_text_read(const char *path, struct str text, struct option_set *set, struct agent_reloadable *ret,
+                     struct err *e);
 
 #endif

@@ -104,7 +104,8 @@ static int run(struct pending *p, const char *path, int64_t deadline_ns, const P
     return -1;
 }
 
-int client_call(struct client *c, const char *path, const ProtobufCMessage *request, struct buf *response, struct err *e)
+int client_call(struct client *c, const char *path, const ProtobufCMessage *request, struct buf *response,
+                struct err *e)
 {
     struct pending p = {.client = c, .response = response};
     return run(&p, path, c->timeout_ns, request, e);

@@ -8,16 +8,34 @@
 
 /* Flags that every command that dials takes; put at the end of its table. */
 #define CLIENT_OPTIONS                                                                                                 \
-    {.name = "timeout", .kind = OPTION_DURATION, .fallback = "5s", .metavar = "D", .help = "longest time for one call",  \
-     .min = NS_PER_MS, .max = 3600 * NS_PER_S},                                                                        \
-    {.name = "tls", .kind = OPTION_BOOL, .fallback = "false", .help = "speak TLS"},                                     \
-    {.name = "tls-ca", .kind = OPTION_TEXT, .fallback = "", .metavar = "FILE",                                         \
-     .help = "PEM certificates to trust instead of the system's (means --tls)"},                                       \
-    {.name = "tls-cert", .kind = OPTION_TEXT, .fallback = "", .metavar = "FILE", .help = "own PEM certificate (means --tls)"}, \
-    {.name = "tls-key", .kind = OPTION_TEXT, .fallback = "", .metavar = "FILE", .help = "PEM key of --tls-cert"},       \
-    {.name = "tls-server-name", .kind = OPTION_TEXT, .fallback = "", .metavar = "NAME",                                \
-     .help = "name that the server's certificate must have (default: the host part of the address)"},                  \
-    {.name = "insecure", .kind = OPTION_BOOL, .fallback = "false", .help = "TLS without verifying the server (means --tls)"}
+    {.name = "timeout",                                                                                                \
+     .kind = OPTION_DURATION,                                                                                          \
+     .fallback = "5s",                                                                                                 \
+     .metavar = "D",                                                                                                   \
+     .help = "longest time for one call",                                                                              \
+     .min = NS_PER_MS,                                                                                                 \
+     .max = 3600 * NS_PER_S},                                                                                          \
+        {.name = "tls", .kind = OPTION_BOOL, .fallback = "false", .help = "speak TLS"},                                \
+        {.name = "tls-ca",                                                                                             \
+         .kind = OPTION_TEXT,                                                                                          \
+         .fallback = "",                                                                                               \
+         .metavar = "FILE",                                                                                            \
+         .help = "PEM certificates to trust instead of the system's (means --tls)"},                                   \
+        {.name = "tls-cert",                                                                                           \
+         .kind = OPTION_TEXT,                                                                                          \
+         .fallback = "",                                                                                               \
+         .metavar = "FILE",                                                                                            \
+         .help = "own PEM certificate (means --tls)"},                                                                 \
+        {.name = "tls-key", .kind = OPTION_TEXT, .fallback = "", .metavar = "FILE", .help = "PEM key of --tls-cert"},  \
+        {.name = "tls-server-name",                                                                                    \
+         .kind = OPTION_TEXT,                                                                                          \
+         .fallback = "",                                                                                               \
+         .metavar = "NAME",                                                                                            \
+         .help = "name that the server's certificate must have (default: the host part of the address)"},              \
+    {                                                                                                                  \
+        .name = "insecure", .kind = OPTION_BOOL, .fallback = "false",                                                  \
+        .help = "TLS without verifying the server (means --tls)"                                                       \
+    }
 
 struct client {
     struct metrics *metrics;
@@ -32,7 +50,8 @@ int client_init(struct client *c, const struct option_set *set, const char *addr
 void client_fini(struct client *c);
 
 /* One unary call. The response is in *response (initialised by the caller). -1 and the status on failure. */
-int client_call(struct client *c, const char *path, const ProtobufCMessage *request, struct buf *response, struct err *e);
+int client_call(struct client *c, const char *path, const ProtobufCMessage *request, struct buf *response,
+                struct err *e);
 
 /* A server stream: message for each answer until it ends, max_ns have passed (then 0), or message returns false. */
 struct client_stream {

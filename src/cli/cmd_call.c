@@ -7,14 +7,47 @@
 #include <string.h>
 
 static const struct option_def call_options[] = {
-    {.name = "metadata", .kind = OPTION_LIST, .fallback = "", .metavar = "KEY=VALUE", .help = "one entry of the trigger's metadata; may be repeated", .letter = 'm'},
+    {.name = "metadata",
+     .kind = OPTION_LIST,
+     .fallback = "",
+     .metavar = "KEY=VALUE",
+     .help = "one entry of the trigger's metadata; may be repeated",
+     .letter = 'm'},
     {.name = "name", .kind = OPTION_TEXT, .fallback = "call", .metavar = "NAME", .help = "name of the ScaledObject"},
-    {.name = "namespace", .kind = OPTION_TEXT, .fallback = "default", .metavar = "NS", .help = "its namespace", .letter = 'n'},
-    {.name = "metric-name", .kind = OPTION_TEXT, .fallback = "", .metavar = "NAME", .help = "metricName of GetMetrics (default: as the spec says)"},
-    {.name = "service", .kind = OPTION_TEXT, .fallback = "", .metavar = "NAME", .help = "service of `health`: \"\" the process, nvml the driver"},
-    {.name = "explain", .kind = OPTION_BOOL, .fallback = "false", .help = "also say how the value came about (our agents and hubs only)"},
-    {.name = "for", .kind = OPTION_DURATION, .fallback = "0s", .metavar = "D", .help = "end a stream after this time; 0 = never", .min = 0, .max = 24 * 3600 * NS_PER_S},
-    {.name = "output", .kind = OPTION_CHOICE, .fallback = "text", .metavar = "FORMAT", .help = "form of the output", .choices = "text|json", .letter = 'o'},
+    {.name = "namespace",
+     .kind = OPTION_TEXT,
+     .fallback = "default",
+     .metavar = "NS",
+     .help = "its namespace",
+     .letter = 'n'},
+    {.name = "metric-name",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .metavar = "NAME",
+     .help = "metricName of GetMetrics (default: as the spec says)"},
+    {.name = "service",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .metavar = "NAME",
+     .help = "service of `health`: \"\" the process, nvml the driver"},
+    {.name = "explain",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help = "also say how the value came about (our agents and hubs only)"},
+    {.name = "for",
+     .kind = OPTION_DURATION,
+     .fallback = "0s",
+     .metavar = "D",
+     .help = "end a stream after this time; 0 = never",
+     .min = 0,
+     .max = 24 * 3600 * NS_PER_S},
+    {.name = "output",
+     .kind = OPTION_CHOICE,
+     .fallback = "text",
+     .metavar = "FORMAT",
+     .help = "form of the output",
+     .choices = "text|json",
+     .letter = 'o'},
     CLIENT_OPTIONS,
 };
 
@@ -153,7 +186,8 @@ static int ask_metrics(struct question *q, struct err *e)
     Externalscaler__GetMetricsRequest request;
     externalscaler__get_metrics_request__init(&request);
     request.scaledobjectref = &q->ref;
-    request.metricname = *option_text(q->set, "metric-name") ? unconst(option_text(q->set, "metric-name")) : q->metric_name;
+    request.metricname =
+        *option_text(q->set, "metric-name") ? unconst(option_text(q->set, "metric-name")) : q->metric_name;
     if (client_call(&q->client, "/externalscaler.ExternalScaler/GetMetrics", &request.base, &bytes, e) < 0)
         return -1;
     Externalscaler__GetMetricsResponse *response =
@@ -330,10 +364,11 @@ const struct command command_call = {
     .name = "call",
     .summary = "Ask any external scaler what KEDA would ask",
     .usage = "[QUESTION] ADDRESS [flags]",
-    .details = "QUESTION is all (the default: spec, metrics and active, as KEDA asks on each poll), spec, metrics, active,\n"
-               "explain, health, stream-active or stream-spec.\n\n"
-               "Example: keda-gpu-scaler call 127.0.0.1:6000 -m metricType=gpu_utilization -m targetValue=80 --explain\n\n"
-               "Exit status: 0 answered, 2 wrong usage, 64 + the gRPC status code when the call failed.",
+    .details =
+        "QUESTION is all (the default: spec, metrics and active, as KEDA asks on each poll), spec, metrics, active,\n"
+        "explain, health, stream-active or stream-spec.\n\n"
+        "Example: keda-gpu-scaler call 127.0.0.1:6000 -m metricType=gpu_utilization -m targetValue=80 --explain\n\n"
+        "Exit status: 0 answered, 2 wrong usage, 64 + the gRPC status code when the call failed.",
     .options = call_options,
     .n_options = ARRAY_LEN(call_options),
     .run = run_call,

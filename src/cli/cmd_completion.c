@@ -28,9 +28,10 @@ static void bash_choices(struct buf *out)
 
 static void write_bash(struct buf *out)
 {
-    (void)buf_append_str(out, "# bash completion for keda-gpu-scaler\n_keda_gpu_scaler()\n{\n"
-                              "    local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" words=\"\"\n"
-                              "    COMPREPLY=()\n    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"");
+    (void)buf_append_str(
+        out, "# bash completion for keda-gpu-scaler\n_keda_gpu_scaler()\n{\n"
+             "    local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" words=\"\"\n"
+             "    COMPREPLY=()\n    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        words=\"");
     for (size_t c = 0; c < cli_command_count; c++)
         (void)buf_printf(out, "%s%s", c ? " " : "", cli_commands[c]->name);
     (void)buf_append_str(out, "\"\n    else\n    case \"${COMP_WORDS[1]} $previous\" in\n");
@@ -38,10 +39,12 @@ static void write_bash(struct buf *out)
     (void)buf_append_str(out, "    *)\n    case \"${COMP_WORDS[1]}\" in\n");
     for (size_t c = 0; c < cli_command_count; c++)
         bash_case(cli_commands[c], out);
-    (void)buf_append_str(out, "    esac ;;\n    esac\n    fi\n"
-                              "    while IFS= read -r word; do COMPREPLY+=(\"$word\"); done < <(compgen -W \"$words\" -- \"$current\")\n"
-                              "    [ \"${#COMPREPLY[@]}\" -gt 0 ] || while IFS= read -r word; do COMPREPLY+=(\"$word\"); done < <(compgen -f -- \"$current\")\n"
-                              "}\ncomplete -F _keda_gpu_scaler keda-gpu-scaler\n");
+    (void)buf_append_str(
+        out, "    esac ;;\n    esac\n    fi\n"
+             "    while IFS= read -r word; do COMPREPLY+=(\"$word\"); done < <(compgen -W \"$words\" -- \"$current\")\n"
+             "    [ \"${#COMPREPLY[@]}\" -gt 0 ] || while IFS= read -r word; do COMPREPLY+=(\"$word\"); done < "
+             "<(compgen -f -- \"$current\")\n"
+             "}\ncomplete -F _keda_gpu_scaler keda-gpu-scaler\n");
 }
 
 /* A help text inside single quotes and brackets of zsh's _arguments. */
@@ -59,13 +62,16 @@ static void append_zsh_text(struct buf *out, const char *text)
 
 static void write_zsh(struct buf *out)
 {
-    (void)buf_append_str(out, "#compdef keda-gpu-scaler\n_keda_gpu_scaler() {\n  if (( CURRENT == 2 )); then\n    local -a commands=(\n");
+    (void)buf_append_str(
+        out,
+        "#compdef keda-gpu-scaler\n_keda_gpu_scaler() {\n  if (( CURRENT == 2 )); then\n    local -a commands=(\n");
     for (size_t c = 0; c < cli_command_count; c++) {
         (void)buf_printf(out, "      '%s:", cli_commands[c]->name);
         append_zsh_text(out, cli_commands[c]->summary);
         (void)buf_append_str(out, "'\n");
     }
-    (void)buf_append_str(out, "    )\n    _describe command commands\n    return\n  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n");
+    (void)buf_append_str(out, "    )\n    _describe command commands\n    return\n  fi\n  local command=$words[2]\n  "
+                              "shift words\n  (( CURRENT-- ))\n  case $command in\n");
     for (size_t c = 0; c < cli_command_count; c++) {
         (void)buf_printf(out, "  %s) _arguments '--help[show help]'", cli_commands[c]->name);
         for (size_t i = 0; i < cli_commands[c]->n_options; i++) {
@@ -106,8 +112,8 @@ static void write_fish(struct buf *out)
         (void)buf_append_str(out, "'\n");
         for (size_t i = 0; i < cli_commands[c]->n_options; i++) {
             const struct option_def *def = &cli_commands[c]->options[i];
-            (void)buf_printf(out, "complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from %s' -l %s", cli_commands[c]->name,
-                             def->name);
+            (void)buf_printf(out, "complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from %s' -l %s",
+                             cli_commands[c]->name, def->name);
             if (def->choices) {
                 (void)buf_append_str(out, " -x -a '");
                 for (const char *at = def->choices; *at; at++)

@@ -1,7 +1,7 @@
-/* `demo`: the whole way from GPU readings to replicas, on one machine. It starts simulated GPUs (one pod each), the real
- * agent, a workload whose load rises and falls, and a loop that asks over gRPC as KEDA does and computes as the HPA does.
- * With --real the GPUs are the machine's own and only watched. The model of the workload is the demo's; every value is
- * the agent's. */
+/* `demo`: the whole way from GPU readings to replicas, on one machine. It starts simulated GPUs (one pod each), the
+ * real agent, a workload whose load rises and falls, and a loop that asks over gRPC as KEDA does and computes as the
+ * HPA does. With --real the GPUs are the machine's own and only watched. The model of the workload is the demo's; every
+ * value is the agent's. */
 #include "cli/demo.h"
 
 #include <inttypes.h>
@@ -12,13 +12,40 @@
 #include <unistd.h>
 
 static const struct option_def demo_options[] = {
-    {.name = "real", .kind = OPTION_BOOL, .fallback = "false", .help = "read this machine's GPUs and only watch: no simulated load"},
+    {.name = "real",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help = "read this machine's GPUs and only watch: no simulated load"},
     {.name = "forever", .kind = OPTION_BOOL, .fallback = "false", .help = "go on until interrupted"},
-    {.name = "step", .kind = OPTION_DURATION, .fallback = "1s", .metavar = "D", .help = "time between two questions", .min = 200 * NS_PER_MS, .max = 60 * NS_PER_S},
-    {.name = "listen", .kind = OPTION_TEXT, .fallback = "127.0.0.1:0", .metavar = "ADDR", .help = "address of the agent (port 0: any free one)"},
-    {.name = "metadata", .kind = OPTION_LIST, .fallback = "", .metavar = "KEY=VALUE", .help = "trigger metadata instead of the demo's own; may be repeated", .letter = 'm'},
-    {.name = "nvml-library", .kind = OPTION_TEXT, .fallback = "", .metavar = "PATH", .help = "simulated (or, with --real, real) libnvidia-ml.so.1"},
-    {.name = "log-level", .kind = OPTION_CHOICE, .fallback = "error", .metavar = "LEVEL", .help = "least level of the agent's log", .choices = "debug|info|warn|error"},
+    {.name = "step",
+     .kind = OPTION_DURATION,
+     .fallback = "1s",
+     .metavar = "D",
+     .help = "time between two questions",
+     .min = 200 * NS_PER_MS,
+     .max = 60 * NS_PER_S},
+    {.name = "listen",
+     .kind = OPTION_TEXT,
+     .fallback = "127.0.0.1:0",
+     .metavar = "ADDR",
+     .help = "address of the agent (port 0: any free one)"},
+    {.name = "metadata",
+     .kind = OPTION_LIST,
+     .fallback = "",
+     .metavar = "KEY=VALUE",
+     .help = "trigger metadata instead of the demo's own; may be repeated",
+     .letter = 'm'},
+    {.name = "nvml-library",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .metavar = "PATH",
+     .help = "simulated (or, with --real, real) libnvidia-ml.so.1"},
+    {.name = "log-level",
+     .kind = OPTION_CHOICE,
+     .fallback = "error",
+     .metavar = "LEVEL",
+     .help = "least level of the agent's log",
+     .choices = "debug|info|warn|error"},
 };
 
 /* Demand in percent of one GPU at a time of the demo, in steps: up to five GPUs' worth, and down again. */
@@ -39,7 +66,8 @@ static double demand_at(double step)
     return demand_curve[ARRAY_LEN(demand_curve) - 1].percent;
 }
 
-/* The pods share the demand evenly; none can do more than 100 %. The simulated driver reads the file again by itself. */
+/* The pods share the demand evenly; none can do more than 100 %. The simulated driver reads the file again by itself.
+ */
 static int write_scenario(struct demo *d, struct err *e)
 {
     char temporary[sizeof(d->scenario) + 8];
@@ -88,9 +116,11 @@ static void decide(struct demo *d)
     int next = apply_behaviour(d, desired);
     double ratio = d->value / (d->target * d->replicas);
     if (fabs(ratio - 1) <= 0.1)
-        (void)snprintf(d->why, sizeof(d->why), "%.0f is within 10 %% of %d x %.0f: stays", d->value, d->replicas, d->target);
+        (void)snprintf(d->why, sizeof(d->why), "%.0f is within 10 %% of %d x %.0f: stays", d->value, d->replicas,
+                       d->target);
     else if (next == desired)
-        (void)snprintf(d->why, sizeof(d->why), "%.0f / %.0f = %.2f: %d", d->value, d->target, d->value / d->target, next);
+        (void)snprintf(d->why, sizeof(d->why), "%.0f / %.0f = %.2f: %d", d->value, d->target, d->value / d->target,
+                       next);
     else
         (void)snprintf(d->why, sizeof(d->why), "%.0f / %.0f = %.2f: %" PRId64 ", %s %d", d->value, d->target,
                        d->value / d->target, desired, next > desired ? "held by the window at" : "limited to", next);
@@ -118,8 +148,8 @@ static void finish_step(struct demo *d)
         end_demo(d);
 }
 
-static void ask(struct demo *d, const char *path, const ProtobufCMessage *request,
-                void (*message)(void *, struct str), void (*done)(void *, const struct err *))
+static void ask(struct demo *d, const char *path, const ProtobufCMessage *request, void (*message)(void *, struct str),
+                void (*done)(void *, const struct err *))
 {
     uint8_t bytes[8192];
     size_t len = protobuf_c_message_get_packed_size(request);
@@ -291,8 +321,10 @@ static int find_simulation(struct demo *d, const struct option_set *set, struct 
     (void)snprintf(d->library, sizeof(d->library), "%s/libnvidia-ml.so.1", CLI_NVMLSIM_DIR);
     if (access(d->library, R_OK) == 0)
         return 0;
-    return err_set(e, ERR_NOT_FOUND, "the simulated libnvidia-ml.so.1 is neither beside the program nor in %s; give its "
-                   "path with --nvml-library, or use --real", CLI_NVMLSIM_DIR);
+    return err_set(e, ERR_NOT_FOUND,
+                   "the simulated libnvidia-ml.so.1 is neither beside the program nor in %s; give its "
+                   "path with --nvml-library, or use --real",
+                   CLI_NVMLSIM_DIR);
 }
 
 static int start_simulation(struct demo *d, const struct option_set *set, struct err *e)
@@ -303,7 +335,8 @@ static int start_simulation(struct demo *d, const struct option_set *set, struct
         return -1;
     if (!mkdtemp(d->folder)) {
         *d->folder = '\0';
-        return err_set(e, ERR_UNAVAILABLE, "cannot make a folder for the scenario under %s", base && *base ? base : "/tmp");
+        return err_set(e, ERR_UNAVAILABLE, "cannot make a folder for the scenario under %s",
+                       base && *base ? base : "/tmp");
     }
     (void)snprintf(d->scenario, sizeof(d->scenario), "%s/scenario.yaml", d->folder);
     d->load = demand_at(0);
@@ -369,9 +402,11 @@ const struct command command_demo = {
     .name = "demo",
     .summary = "Watch simulated GPUs being scaled: agent, KEDA's questions, HPA's arithmetic",
     .usage = "[flags]",
-    .details = "Starts eight simulated GPUs (one pod each), the agent, a workload whose load rises and falls, and a loop that\n"
-               "asks over gRPC what KEDA asks and computes what the HPA computes. Ends by itself with a verdict (exit status\n"
-               "0 if the replicas followed the load).",
+    .details =
+        "Starts eight simulated GPUs (one pod each), the agent, a workload whose load rises and falls, and a loop "
+        "that\n"
+        "asks over gRPC what KEDA asks and computes what the HPA computes. Ends by itself with a verdict (exit status\n"
+        "0 if the replicas followed the load).",
     .options = demo_options,
     .n_options = ARRAY_LEN(demo_options),
     .run = run_demo,

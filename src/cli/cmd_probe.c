@@ -9,8 +9,16 @@
 enum { EXIT_UNREACHABLE = 2, EXIT_FAILED = 3, EXIT_NOT_SERVING = 4 }; /* as grpc_health_probe has them */
 
 static const struct option_def probe_options[] = {
-    {.name = "service", .kind = OPTION_TEXT, .fallback = "", .metavar = "NAME", .help = "gRPC service: \"\" the process, nvml the driver"},
-    {.name = "http", .kind = OPTION_TEXT, .fallback = "", .metavar = "PATH", .help = "GET this page over plain HTTP instead, such as /readyz"},
+    {.name = "service",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .metavar = "NAME",
+     .help = "gRPC service: \"\" the process, nvml the driver"},
+    {.name = "http",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .metavar = "PATH",
+     .help = "GET this page over plain HTTP instead, such as /readyz"},
     CLIENT_OPTIONS,
 };
 
@@ -45,10 +53,9 @@ static int probe_grpc(const struct option_set *set, const char *address)
         (void)cli_fail(&e, "");
         return e.class == ERR_UNAVAILABLE || e.class == ERR_DEADLINE_EXCEEDED ? EXIT_UNREACHABLE : EXIT_FAILED;
     }
-    Grpc__Health__V1__HealthCheckResponse *response =
-        grpc__health__v1__health_check_response__unpack(NULL, bytes.len, (const uint8_t *)(bytes.data ? bytes.data : ""));
-    bool is_serving =
-        response && response->status == GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
+    Grpc__Health__V1__HealthCheckResponse *response = grpc__health__v1__health_check_response__unpack(
+        NULL, bytes.len, (const uint8_t *)(bytes.data ? bytes.data : ""));
+    bool is_serving = response && response->status == GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVING;
     if (response)
         grpc__health__v1__health_check_response__free_unpacked(response, NULL);
     (void)printf("%s\n", is_serving ? "SERVING" : "NOT_SERVING");

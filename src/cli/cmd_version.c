@@ -5,7 +5,13 @@
 #include <string.h>
 
 static const struct option_def version_options[] = {
-    {.name = "output", .kind = OPTION_CHOICE, .fallback = "text", .metavar = "FORMAT", .help = "form of the output", .choices = "text|json", .letter = 'o'},
+    {.name = "output",
+     .kind = OPTION_CHOICE,
+     .fallback = "text",
+     .metavar = "FORMAT",
+     .help = "form of the output",
+     .choices = "text|json",
+     .letter = 'o'},
 };
 
 static int run_version(struct option_set *set)
@@ -55,5 +61,9 @@ static int run_help(struct option_set *set)
 }
 
 const struct command command_help = {
-    .name = "help", .summary = "Show help", .usage = "[COMMAND]", .details = "", .run = run_help,
+    .name = "help",
+    .summary = "Show help",
+    .usage = "[COMMAND]",
+    .details = "",
+    .run = run_help,
 };

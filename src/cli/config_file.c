@@ -70,8 +70,8 @@ static int read_metric_key(const char *key, const char *value, struct trigger_de
         return read_aggregation(value, entry, e);
     if (strcmp(key, "type") == 0) /* the chart's word for what the number is; the target decides, so it has no effect */
         return 0;
-    return err_set(e, ERR_INVALID_ARGUMENT, "unknown key \"%s\"; a metrics entry has name, type, targetValue, aggregation, gpuIndex",
-                   key);
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "unknown key \"%s\"; a metrics entry has name, type, targetValue, aggregation, gpuIndex", key);
 }
 
 static int read_metric(struct reader *r, const yaml_node_t *node, struct err *e)
@@ -133,8 +133,8 @@ static int read_pair(struct reader *r, const yaml_node_pair_t *pair, struct err 
     const char *name = scalar(key);
     if (!name)
         return refuse(r, key, e, "a key must be plain text");
-    for (const yaml_node_pair_t *other = yaml_document_get_root_node(&r->document)->data.mapping.pairs.start; other < pair;
-         other++) {
+    for (const yaml_node_pair_t *other = yaml_document_get_root_node(&r->document)->data.mapping.pairs.start;
+         other < pair; other++) {
         const char *before = scalar(yaml_document_get_node(&r->document, other->key));
         if (before && strcmp(before, name) == 0)
             return refuse(r, key, e, "this key is already set above");
@@ -196,7 +196,8 @@ static int read_root(struct reader *r, struct err *e)
     return 0;
 }
 
-int config_text_read(const char *path, struct str text, struct option_set *set, struct agent_reloadable *ret, struct err *e)
+int config_text_read(const char *path, struct str text, struct option_set *set, struct agent_reloadable *ret,
+                     struct err *e)
 {
     struct reader r = {.path = path, .set = set};
     if (text.len > CONFIG_MAX_BYTES)

@@ -86,15 +86,16 @@ int demo_verdict(const struct demo *d)
         return 1;
     double slowest_ms = (double)d->slowest_ns / (double)NS_PER_MS;
     if (d->is_real || d->is_forever) {
-        (void)printf("\n%d steps, %d of them without a value, slowest three answers together %.1f ms.\n", d->step, d->errors,
-                     slowest_ms);
+        (void)printf("\n%d steps, %d of them without a value, slowest three answers together %.1f ms.\n", d->step,
+                     d->errors, slowest_ms);
         return d->errors == d->step;
     }
     /* 390 % of demand at a target of 80 % ends at 5 (or at 4, which is within the tolerance of 10 %); 50 % at 1. */
     bool has_risen = d->highest == 5 || d->highest == 6, has_fallen = d->replicas == 1;
     bool is_fine = has_risen && has_fallen && d->errors == 0;
-    (void)printf("\n%s: replicas went 1 -> %d -> %d while the load went 40 -> 390 -> 50 %%; %d of %d steps without a value; "
-                 "slowest three answers together %.1f ms.\n",
-                 is_fine ? "OK" : "FAILED", d->highest, d->replicas, d->errors, d->step, slowest_ms);
+    (void)printf(
+        "\n%s: replicas went 1 -> %d -> %d while the load went 40 -> 390 -> 50 %%; %d of %d steps without a value; "
+        "slowest three answers together %.1f ms.\n",
+        is_fine ? "OK" : "FAILED", d->highest, d->replicas, d->errors, d->step, slowest_ms);
     return !is_fine;
 }

@@ -75,9 +75,8 @@ static int check_value(const struct option_def *def, const char *text, struct er
             return err_set(e, ERR_INVALID_ARGUMENT, "is not a duration such as 300ms, 5s or 1m30s");
         return check_number(def, number, e);
     case OPTION_BOOL:
-        return num_parse_bool(str_of(text), &yes) == 0
-                   ? 0
-                   : err_set(e, ERR_INVALID_ARGUMENT, "is neither true nor false");
+        return num_parse_bool(str_of(text), &yes) == 0 ? 0
+                                                       : err_set(e, ERR_INVALID_ARGUMENT, "is neither true nor false");
     case OPTION_CHOICE:
         return is_choice(def->choices, text) ? 0 : err_set(e, ERR_INVALID_ARGUMENT, "is not one of %s", def->choices);
     case OPTION_TEXT:
@@ -196,14 +195,16 @@ int option_set_file_value(struct option_set *set, const char *name, const char *
     size_t at = find(set, str_of(name));
     if (at == set->n) {
         unknown_flag(set, str_of(name), e);
-        return err_set(e, ERR_INVALID_ARGUMENT, "unknown key%s", strstr(e->text, " --") ? strstr(e->text, " --") + 3 : "");
+        return err_set(e, ERR_INVALID_ARGUMENT, "unknown key%s",
+                       strstr(e->text, " --") ? strstr(e->text, " --") + 3 : "");
     }
     if (set_value(set, at, OPTION_FILE, value, e) == 0)
         return 0;
     return err_wrap(e, "%s \"%s\"", name, value);
 }
 
-static const struct option_value *value_of(const struct option_set *set, const char *name, const struct option_def **ret)
+static const struct option_value *value_of(const struct option_set *set, const char *name,
+                                           const struct option_def **ret)
 {
     size_t at = find(set, str_of(name));
     if (at == set->n)

@@ -1,5 +1,5 @@
-/* The program: finds the command, parses its options, runs it. Without a subcommand a leading flag means `agent`, as the
- * reference's manifests have it. */
+/* The program: finds the command, parses its options, runs it. Without a subcommand a leading flag means `agent`, as
+ * the reference's manifests have it. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -31,7 +31,8 @@ const struct command *cli_find_command(const char *name)
 void cli_help(const struct command *command, struct buf *out)
 {
     if (!command) {
-        (void)buf_printf(out, "Scales GPU workloads in Kubernetes: KEDA's external scaler.\n\nUsage: %s COMMAND [flags]\n\n",
+        (void)buf_printf(out,
+                         "Scales GPU workloads in Kubernetes: KEDA's external scaler.\n\nUsage: %s COMMAND [flags]\n\n",
                          CLI_PROGRAM);
         for (size_t i = 0; i < cli_command_count; i++)
             (void)buf_printf(out, "  %-12s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
@@ -82,9 +83,8 @@ static int run_command(const struct command *command, int argc, char **argv)
     struct option_set set;
     struct err e;
     option_set_init(&set, command->options, command->n_options, command->env_prefix);
-    int rc = option_set_parse(&set, argc, argv, &e) < 0 || option_set_environment(&set, &e) < 0
-                 ? cli_fail(&e, "")
-                 : command->run(&set);
+    int rc = option_set_parse(&set, argc, argv, &e) < 0 || option_set_environment(&set, &e) < 0 ? cli_fail(&e, "")
+                                                                                                : command->run(&set);
     option_set_fini(&set);
     return rc;
 }

@@ -1,4 +1,5 @@
-/* The page: build info, driver and sampler, devices field by field, Xids, process, then what other modules registered. */
+/* The page: build info, driver and sampler, devices field by field, Xids, process, then what other modules registered.
+ */
 #include "exporter/exporter.h"
 
 #include "exporter/process.h"
@@ -32,12 +33,19 @@ struct device_family {
 #define P "keda_gpu_scaler_gpu_"
 #define ROW(field_, scale_, name_, type_, unit_, help_)                                                                \
     {                                                                                                                  \
-        .field = SNAPSHOT_##field_, .scale = (scale_), .family = {.name = P name_, .help = (help_), .unit = (unit_), .type = PROMTEXT_##type_}                                           \
+        .field = SNAPSHOT_##field_, .scale = (scale_), .family = {                                                     \
+            .name = P name_,                                                                                           \
+            .help = (help_),                                                                                           \
+            .unit = (unit_),                                                                                           \
+            .type = PROMTEXT_##type_                                                                                   \
+        }                                                                                                              \
     }
 static const struct device_family device_families[] = {
     ROW(UTILIZATION, 0.01, "utilization_ratio", GAUGE, "ratio", "Share of time in which any kernel ran."),
-    ROW(MEMORY_UTILIZATION, 0.01, "memory_utilization_ratio", GAUGE, "ratio", "Share of time in which device memory was read or written."),
-    ROW(MEMORY_USED, 1, "memory_used_bytes", GAUGE, "bytes", "Device memory in use, without the driver's reserve where the driver tells them apart."),
+    ROW(MEMORY_UTILIZATION, 0.01, "memory_utilization_ratio", GAUGE, "ratio",
+        "Share of time in which device memory was read or written."),
+    ROW(MEMORY_USED, 1, "memory_used_bytes", GAUGE, "bytes",
+        "Device memory in use, without the driver's reserve where the driver tells them apart."),
     ROW(MEMORY_FREE, 1, "memory_free_bytes", GAUGE, "bytes", "Device memory free."),
     ROW(MEMORY_RESERVED, 1, "memory_reserved_bytes", GAUGE, "bytes", "Device memory reserved by driver and firmware."),
     ROW(MEMORY_TOTAL, 1, "memory_total_bytes", GAUGE, "bytes", "Device memory in all."),
@@ -51,24 +59,31 @@ static const struct device_family device_families[] = {
     ROW(PCIE_TX, 1, "pcie_transmit_bytes_per_second", GAUGE, NULL, "PCIe traffic that leaves the GPU."),
     ROW(PCIE_RX, 1, "pcie_receive_bytes_per_second", GAUGE, NULL, "PCIe traffic that reaches the GPU."),
     ROW(PCIE_REPLAYS, 1, "pcie_replays", COUNTER, NULL, "PCIe replays."),
-    ROW(PCIE_LINK_GENERATION, 1, "pcie_link_generation", GAUGE, NULL, "PCIe generation of the link now; falls when idle."),
+    ROW(PCIE_LINK_GENERATION, 1, "pcie_link_generation", GAUGE, NULL,
+        "PCIe generation of the link now; falls when idle."),
     ROW(PCIE_LINK_WIDTH, 1, "pcie_link_lanes", GAUGE, NULL, "PCIe lanes of the link now."),
     ROW(NVLINK_TX, 1, "nvlink_transmit_bytes_per_second", GAUGE, NULL, "NVLink data that leaves the GPU, all links."),
     ROW(NVLINK_RX, 1, "nvlink_receive_bytes_per_second", GAUGE, NULL, "NVLink data that reaches the GPU, all links."),
     ROW(ENCODER_UTILIZATION, 0.01, "encoder_utilization_ratio", GAUGE, "ratio", "Utilization of the video encoders."),
     ROW(DECODER_UTILIZATION, 0.01, "decoder_utilization_ratio", GAUGE, "ratio", "Utilization of the video decoders."),
     ROW(ECC_CORRECTED, 1, "ecc_corrected_errors", COUNTER, NULL, "Corrected ECC errors since the driver was loaded."),
-    ROW(ECC_UNCORRECTED, 1, "ecc_uncorrected_errors", COUNTER, NULL, "Uncorrected ECC errors since the driver was loaded."),
-    ROW(REMAPPED_ROWS_CORRECTABLE, 1, "remapped_rows_correctable", GAUGE, NULL, "Memory rows remapped for corrected errors."),
-    ROW(REMAPPED_ROWS_UNCORRECTABLE, 1, "remapped_rows_uncorrectable", GAUGE, NULL, "Memory rows remapped for uncorrected errors."),
+    ROW(ECC_UNCORRECTED, 1, "ecc_uncorrected_errors", COUNTER, NULL,
+        "Uncorrected ECC errors since the driver was loaded."),
+    ROW(REMAPPED_ROWS_CORRECTABLE, 1, "remapped_rows_correctable", GAUGE, NULL,
+        "Memory rows remapped for corrected errors."),
+    ROW(REMAPPED_ROWS_UNCORRECTABLE, 1, "remapped_rows_uncorrectable", GAUGE, NULL,
+        "Memory rows remapped for uncorrected errors."),
     ROW(REMAPPED_ROWS_PENDING, 1, "remapped_rows_pending", GAUGE, NULL, "1 if rows wait for a reset to be remapped."),
     ROW(REMAPPED_ROWS_FAILED, 1, "remapped_rows_failed", GAUGE, NULL, "1 if a remapping failed."),
     ROW(FAN_SPEED, 0.01, "fan_speed_ratio", GAUGE, "ratio", "Fan speed of its maximum."),
-    ROW(RECOVERY_ACTION, 1, "recovery_action", GAUGE, NULL, "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain, 4 drain and reset."),
-    ROW(GRAPHICS_ACTIVITY, 0.01, "graphics_activity_ratio", GAUGE, "ratio", "Share of time in which the graphics or compute engine was active."),
+    ROW(RECOVERY_ACTION, 1, "recovery_action", GAUGE, NULL,
+        "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain, 4 drain and reset."),
+    ROW(GRAPHICS_ACTIVITY, 0.01, "graphics_activity_ratio", GAUGE, "ratio",
+        "Share of time in which the graphics or compute engine was active."),
     ROW(SM_ACTIVITY, 0.01, "sm_activity_ratio", GAUGE, "ratio", "Share of multiprocessor time with at least one warp."),
     ROW(SM_OCCUPANCY, 0.01, "sm_occupancy_ratio", GAUGE, "ratio", "Warps resident of the most that could be."),
-    ROW(TENSOR_ACTIVITY, 0.01, "tensor_activity_ratio", GAUGE, "ratio", "Share of time in which the tensor cores were active."),
+    ROW(TENSOR_ACTIVITY, 0.01, "tensor_activity_ratio", GAUGE, "ratio",
+        "Share of time in which the tensor cores were active."),
     ROW(DRAM_ACTIVITY, 0.01, "dram_activity_ratio", GAUGE, "ratio", "Share of time in which device memory moved data."),
 };
 
@@ -144,9 +159,9 @@ static void render_info(struct page *page)
             (void)snprintf(gi, sizeof(gi), "%d", d->gpu_instance);
             (void)snprintf(ci, sizeof(ci), "%d", d->compute_instance);
         }
-        struct promtext_label more[] = {{"kind", kinds[d->kind]},  {"product", d->product},
+        struct promtext_label more[] = {{"kind", kinds[d->kind]},      {"product", d->product},
                                         {"pci_bus_id", d->pci_bus_id}, {"parent_uuid", d->parent_uuid},
-                                        {"gpu_instance", gi},      {"compute_instance", ci},
+                                        {"gpu_instance", gi},          {"compute_instance", ci},
                                         {"serial", d->serial}};
         memcpy(labels + DEVICE_LABELS, more, sizeof(more));
         promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
@@ -169,8 +184,10 @@ static void render_up(struct page *page)
 /* Age of the newest reading of each device, whichever field it is of. */
 static void render_age(struct page *page)
 {
-    static const struct promtext_family family = {
-        .name = P "reading_age_seconds", .help = "Age of the newest reading.", .unit = "seconds", .type = PROMTEXT_GAUGE};
+    static const struct promtext_family family = {.name = P "reading_age_seconds",
+                                                  .help = "Age of the newest reading.",
+                                                  .unit = "seconds",
+                                                  .type = PROMTEXT_GAUGE};
     begin(page, &family);
     for (size_t i = 0; i < page->snapshot->n_devices; i++) {
         const struct snapshot_device *d = &page->snapshot->devices[i];
@@ -214,8 +231,8 @@ static void render_throttling(struct page *page)
     static const struct {
         uint64_t bit;
         const char *name;
-    } reasons[] = {{0x4, "sw_power_cap"},     {0x8, "hw_slowdown"},          {0x10, "sync_boost"},
-                   {0x20, "sw_thermal"},      {0x40, "hw_thermal"},          {0x80, "hw_power_brake"},
+    } reasons[] = {{0x4, "sw_power_cap"},      {0x8, "hw_slowdown"},    {0x10, "sync_boost"},
+                   {0x20, "sw_thermal"},       {0x40, "hw_thermal"},    {0x80, "hw_power_brake"},
                    {0x2, "application_clock"}, {0x100, "display_clock"}};
     bool has_begun = false;
     for (size_t i = 0; i < page->snapshot->n_devices; i++) {
@@ -273,7 +290,8 @@ static void render_sampler(struct page *page)
     gauge(page, "keda_gpu_scaler_sample_duration_max_seconds", "seconds", "Longest sampling cycle so far.",
           s->sampler.max_cycle_seconds);
     counter(page, "keda_gpu_scaler_nvml_calls", NULL, "NVML calls made.", (double)s->sampler.nvml_calls);
-    counter(page, "keda_gpu_scaler_nvml_reinits", NULL, "Times that NVML was opened again.", (double)s->sampler.reinits);
+    counter(page, "keda_gpu_scaler_nvml_reinits", NULL, "Times that NVML was opened again.",
+            (double)s->sampler.reinits);
     if (s->sampler.n_error_codes)
         begin(page, &errors);
     for (size_t i = 0; i < s->sampler.n_error_codes; i++) {
@@ -282,15 +300,17 @@ static void render_sampler(struct page *page)
         struct promtext_label label = {"code", code};
         promtext_sample(&page->text, &label, 1, (double)s->sampler.errors_by_code[i].count);
     }
-    gauge(page, "keda_gpu_scaler_devices", NULL, "Devices in the newest snapshot, MIG devices included.", (double)s->n_devices);
+    gauge(page, "keda_gpu_scaler_devices", NULL, "Devices in the newest snapshot, MIG devices included.",
+          (double)s->n_devices);
 }
 
 /* ---- process and build ---- */
 
 static void render_build(struct page *page)
 {
-    static const struct promtext_family family = {
-        .name = "keda_gpu_scaler_build", .help = "Version of this program and the node that it runs on.", .type = PROMTEXT_INFO};
+    static const struct promtext_family family = {.name = "keda_gpu_scaler_build",
+                                                  .help = "Version of this program and the node that it runs on.",
+                                                  .type = PROMTEXT_INFO};
     begin(page, &family);
     struct promtext_label labels[] = {{"version", page->config->version}, {"node_name", page->config->node_name}};
     promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
@@ -320,7 +340,8 @@ static void visit_family(void *context, const struct metric_desc *desc)
 {
     static const enum promtext_type types[] = {PROMTEXT_COUNTER, PROMTEXT_GAUGE, PROMTEXT_HISTOGRAM};
     struct visit *v = context;
-    v->family = (struct promtext_family){.name = desc->name, .help = desc->help, .unit = desc->unit, .type = types[desc->kind]};
+    v->family =
+        (struct promtext_family){.name = desc->name, .help = desc->help, .unit = desc->unit, .type = types[desc->kind]};
     begin(v->page, &v->family);
 }
 

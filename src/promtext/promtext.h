@@ -1,5 +1,5 @@
-/* promtext: Prometheus text 0.0.4 and OpenMetrics 1.0: write one, read both. Well-formed by construction: order of lines,
- * escapes, UTF-8, suffixes and float spellings are this module's; names and values are the caller's. No I/O. */
+/* promtext: Prometheus text 0.0.4 and OpenMetrics 1.0: write one, read both. Well-formed by construction: order of
+ * lines, escapes, UTF-8, suffixes and float spellings are this module's; names and values are the caller's. No I/O. */
 #ifndef PROMTEXT_PROMTEXT_H
 #define PROMTEXT_PROMTEXT_H
 
@@ -70,7 +70,7 @@ struct promtext_read_sample {
 /* Calls sample for each sample line of a page in either format; comments are passed over. A line that cannot be read is
  * counted in *ret_bad_lines and passed over. Returns 0, or -1 when the page is no exposition at all (HTML, binary):
  * not one good line and at least one bad. */
-int promtext_read(struct str page, void (*sample)(void *context, const struct promtext_read_sample *sample), void *context,
-                  size_t *ret_bad_lines, struct err *e);
+int promtext_read(struct str page, void (*sample)(void *context, const struct promtext_read_sample *sample),
+                  void *context, size_t *ret_bad_lines, struct err *e);
 
 #endif

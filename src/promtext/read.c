@@ -1,5 +1,6 @@
-/* Reading an exposition page, either format: line by line, tolerant of what other exporters write, never of what could be
- * misread. A `}` inside a label value, long lines and timestamps are fine; a broken line is counted and passed over. */
+/* Reading an exposition page, either format: line by line, tolerant of what other exporters write, never of what could
+ * be misread. A `}` inside a label value, long lines and timestamps are fine; a broken line is counted and passed over.
+ */
 #include "promtext/promtext.h"
 
 #include <math.h>
@@ -15,7 +16,8 @@ struct scratch {
 
 static bool is_name_char(char c, bool is_first)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':' || (!is_first && c >= '0' && c <= '9');
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':' ||
+           (!is_first && c >= '0' && c <= '9');
 }
 
 static struct str take_name(struct str *in)
@@ -117,7 +119,8 @@ static struct str take_word(struct str *in)
     return word;
 }
 
-/* Milliseconds in text 0.0.4 (whole), seconds in OpenMetrics (with a fraction or not): a number below 1e11 is seconds. */
+/* Milliseconds in text 0.0.4 (whole), seconds in OpenMetrics (with a fraction or not): a number below 1e11 is seconds.
+ */
 static bool read_timestamp(struct str word, struct promtext_read_sample *sample)
 {
     double stamp;
@@ -145,8 +148,8 @@ static bool read_line(struct str line, struct scratch *scratch, struct promtext_
     return line.len == 0 || line.ptr[0] == '#' || (stamp.len && stamp.ptr[0] == '#');
 }
 
-int promtext_read(struct str page, void (*sample)(void *context, const struct promtext_read_sample *sample), void *context,
-                  size_t *ret_bad_lines, struct err *e)
+int promtext_read(struct str page, void (*sample)(void *context, const struct promtext_read_sample *sample),
+                  void *context, size_t *ret_bad_lines, struct err *e)
 {
     MEM_AUTO struct scratch *scratch = mem_new(struct scratch);
     MEM_AUTO struct promtext_read_sample *read = mem_new(struct promtext_read_sample);

@@ -95,7 +95,9 @@ void promtext_sample(struct promtext *p, const struct promtext_label *labels, si
 {
     if (isnan(value))
         return;
-    const char *suffix = p->family->type == PROMTEXT_COUNTER ? "_total" : p->family->type == PROMTEXT_INFO ? "_info" : "";
+    const char *suffix = p->family->type == PROMTEXT_COUNTER ? "_total"
+                         : p->family->type == PROMTEXT_INFO  ? "_info"
+                                                             : "";
     append_line(p, suffix, labels, n_labels, NULL, value);
 }
 
@@ -169,7 +171,7 @@ enum promtext_format promtext_negotiate(struct str accept)
             best[format] = q;
     }
     return best[PROMTEXT_OPENMETRICS] > 0 && best[PROMTEXT_OPENMETRICS] >= best[PROMTEXT_TEXT] ? PROMTEXT_OPENMETRICS
-                                                                                                : PROMTEXT_TEXT;
+                                                                                               : PROMTEXT_TEXT;
 }
 
 const char *promtext_content_type(enum promtext_format format)

@@ -151,8 +151,12 @@ static void is_active(struct rpc_call *call, struct str request, void *context)
 void service_add_external_scaler(struct service *s)
 {
     static const struct rpc_method methods[] = {
-        {.path = "/externalscaler.ExternalScaler/GetMetricSpec", .deadline_ns = SERVICE_DEADLINE_NS, .message = get_metric_spec},
-        {.path = "/externalscaler.ExternalScaler/GetMetrics", .deadline_ns = SERVICE_DEADLINE_NS, .message = get_metrics},
+        {.path = "/externalscaler.ExternalScaler/GetMetricSpec",
+         .deadline_ns = SERVICE_DEADLINE_NS,
+         .message = get_metric_spec},
+        {.path = "/externalscaler.ExternalScaler/GetMetrics",
+         .deadline_ns = SERVICE_DEADLINE_NS,
+         .message = get_metrics},
         {.path = "/externalscaler.ExternalScaler/IsActive", .deadline_ns = SERVICE_DEADLINE_NS, .message = is_active},
     };
     for (size_t i = 0; i < ARRAY_LEN(methods); i++)

@@ -1,5 +1,6 @@
-/* grpc.health.v1.Health. "" and each service are about this process: they serve until the drain. "nvml" is the driver: it
- * serves while its readings come. A driver that is gone is no reason to leave a Service: see docs/ARCHITECTURE.md. */
+/* grpc.health.v1.Health. "" and each service are about this process: they serve until the drain. "nvml" is the driver:
+ * it serves while its readings come. A driver that is gone is no reason to leave a Service: see docs/ARCHITECTURE.md.
+ */
 #include "service/service_private.h"
 
 #include <string.h>
@@ -13,7 +14,8 @@ enum {
 
 /* What can be asked for. `liveness` and `readiness` are the names that KEDA's http-add-on made usual. */
 static const char *const names[] = {
-    "", "externalscaler.ExternalScaler", "grpc.health.v1.Health", "kedagpuscaler.v1.Node", "liveness", "readiness", "nvml",
+    "",     "externalscaler.ExternalScaler", "grpc.health.v1.Health", "kedagpuscaler.v1.Node", "liveness", "readiness",
+    "nvml",
 };
 
 /* The driver answers: its last cycle said so, and is not older than three periods (at least 2 s). */

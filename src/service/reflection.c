@@ -39,7 +39,8 @@ static void answer_error(struct answer *a, const char *text)
     grpc__reflection__v1__error_response__init(&a->error);
     a->error.error_code = STATUS_NOT_FOUND;
     a->error.error_message = (char *)(uintptr_t)text;
-    a->response.message_response_case = GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
+    a->response.message_response_case =
+        GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
     a->response.error_response = &a->error;
 }
 

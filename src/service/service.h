@@ -1,6 +1,6 @@
-/* service: the gRPC services on top of rpc: ExternalScaler, Health, Reflection and Node. It turns messages into triggers
- * and evaluations into messages; where the readings come from is a snapshot_source of the program. It never logs, and
- * answers from the last snapshot only: nothing here waits for a GPU. */
+/* service: the gRPC services on top of rpc: ExternalScaler, Health, Reflection and Node. It turns messages into
+ * triggers and evaluations into messages; where the readings come from is a snapshot_source of the program. It never
+ * logs, and answers from the last snapshot only: nothing here waits for a GPU. */
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
 

@@ -20,10 +20,10 @@ struct stream {
     struct service *service;
     struct rpc_call *call;
     /* StreamIsActive and StreamMetricSpec */
-    struct trigger *trigger;     /* a reference */
-    struct trigger_pair *pairs;  /* the metadata, one allocation with its texts */
+    struct trigger *trigger;    /* a reference */
+    struct trigger_pair *pairs; /* the metadata, one allocation with its texts */
     size_t n_pairs;
-    bool was_active;             /* at the last look */
+    bool was_active; /* at the last look */
     int64_t next_look_ns;
     char sent_name[TRIGGER_NAME_MAX]; /* the last spec sent */
     double sent_target;
@@ -63,7 +63,8 @@ void service_fail_decode(struct rpc_call *call);
 /* The metadata of a reference as pairs in the call's arena (views into ref). NULL ref is INVALID_ARGUMENT. */
 int service_pairs(struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref, struct trigger_pair **ret_pairs,
                   size_t *ret_n, struct err *e);
-/* The trigger of a reference (a reference count for the caller), or NULL and the refusal. Counts refusals by subject. */
+/* The trigger of a reference (a reference count for the caller), or NULL and the refusal. Counts refusals by subject.
+ */
 struct trigger *service_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref,
                                 struct err *e);
 /* Evaluate on the newest snapshot and let the program observe it. */

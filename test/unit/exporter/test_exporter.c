@@ -10,7 +10,8 @@
 
 static struct snapshot_device *add(struct snapshot_store *store, const char *uuid, enum snapshot_kind kind, int index)
 {
-    struct snapshot_device d = {.kind = kind, .index = index, .minor = index, .gpu_instance = -1, .compute_instance = -1};
+    struct snapshot_device d = {
+        .kind = kind, .index = index, .minor = index, .gpu_instance = -1, .compute_instance = -1};
     (void)str_copy(d.uuid, sizeof(d.uuid), str_of(uuid));
     (void)str_copy(d.product, sizeof(d.product), str_of("NVIDIA H100 80GB HBM3"));
     (void)str_copy(d.pci_bus_id, sizeof(d.pci_bus_id), str_of("00000000:3B:00.0"));
@@ -49,8 +50,15 @@ static struct snapshot *make_snapshot(void)
 }
 
 static const double bounds[] = {0.001, 0.01};
-static const struct metric_desc histogram_desc = {.name = "keda_gpu_scaler_test_seconds", .help = "Test.", .unit = "seconds", .kind = METRIC_HISTOGRAM, .labels = {"method"}, .bounds = bounds, .n_bounds = 2};
-static const struct metric_desc counter_desc = {.name = "keda_gpu_scaler_test", .help = "Test.", .kind = METRIC_COUNTER};
+static const struct metric_desc histogram_desc = {.name = "keda_gpu_scaler_test_seconds",
+                                                  .help = "Test.",
+                                                  .unit = "seconds",
+                                                  .kind = METRIC_HISTOGRAM,
+                                                  .labels = {"method"},
+                                                  .bounds = bounds,
+                                                  .n_bounds = 2};
+static const struct metric_desc counter_desc = {
+    .name = "keda_gpu_scaler_test", .help = "Test.", .kind = METRIC_COUNTER};
 
 static void render(enum promtext_format format, const struct snapshot *s, struct buf *out)
 {
@@ -127,8 +135,8 @@ static void test_what_is_unknown_is_absent(void **state)
 {
     (void)state;
     static const char *const absent[] = {
-        "gpu_utilization_ratio{gpu=\"1\"", /* lost: its last 99 % is no reading */
-        "gpu_utilization_ratio{gpu=\"2\"", /* not supported with MIG on */
+        "gpu_utilization_ratio{gpu=\"1\"",      /* lost: its last 99 % is no reading */
+        "gpu_utilization_ratio{gpu=\"2\"",      /* not supported with MIG on */
         "gpu_power_watts{gpu=\"2\",uuid=\"MIG", /* a board value stands once, on the board */
     };
     BUF_AUTO struct buf page;

@@ -27,9 +27,9 @@ static void write_page(struct buf *out, enum promtext_format format)
     promtext_sample(&p, NULL, 0, 0.25);
     promtext_begin(&p, &histogram);
     static const double bounds[] = {0.5, 1}, counts[] = {1, 2};
-    promtext_histogram(&p, NULL, 0,
-                       &(struct promtext_histogram){
-                           .bounds = bounds, .cumulative = counts, .n_bounds = 2, .sum = 4.5, .count = 3});
+    promtext_histogram(
+        &p, NULL, 0,
+        &(struct promtext_histogram){.bounds = bounds, .cumulative = counts, .n_bounds = 2, .sum = 4.5, .count = 3});
     promtext_end(&p);
 }
 
