@@ -235,7 +235,6 @@ static void enumerate(struct gpu_core *core, uint32_t count)
 {
     int last_rc = NVML_RC_SUCCESS;
     core->count = count;
-    core->next_inventory_ns = core->clock_ns() + core->config.slow_period_ns;
     for (size_t i = 0; i < core->devices.len; i++)
         core->devices.items[i].is_seen = false;
     for (uint32_t i = 0; i < count && i < SNAPSHOT_DEVICES_MAX; i++) {
@@ -245,6 +244,9 @@ static void enumerate(struct gpu_core *core, uint32_t count)
         if (rc != NVML_RC_SUCCESS)
             last_rc = rc;
     }
+    /* Opening a broken GPU may block: less often then. */
+    int64_t wait_ns = last_rc == NVML_RC_SUCCESS ? core->config.slow_period_ns : core->config.retry_max_ns;
+    core->next_inventory_ns = core->clock_ns() + wait_ns;
     if (count == 0)
         return;
     if (core->was_released)

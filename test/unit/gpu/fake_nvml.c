@@ -116,6 +116,7 @@ int nvmlDeviceGetHandleByIndex_v2(uint32_t index, struct nvml_device **device)
 int nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, struct nvml_device **device)
 {
     unsigned bus = 0;
+    fake()->probes++;
     if (sscanf(bus_id, "%*x:%x", &bus) != 1 || bus >= FAKE_GPUS)
         return NVML_RC_NOT_FOUND;
     *device = &fake()->gpus[bus].handle;
@@ -320,17 +321,17 @@ int nvmlEventSetFree(struct nvml_event_set *set)
 
 int nvmlDeviceGetSupportedEventTypes(struct nvml_device *device, uint64_t *types)
 {
-    ENTER(device);
+    (void)device;
     *types = NVML_EVENT_XID_CRITICAL;
     return 0;
 }
 
 int nvmlDeviceRegisterEvents(struct nvml_device *device, uint64_t types, struct nvml_event_set *set)
 {
+    fake()->registered++;
     ENTER(device);
     (void)types;
     (void)set;
-    fake()->registered++;
     return device->mig < 0 ? 0 : NVML_RC_INVALID_ARGUMENT;
 }
 

@@ -64,7 +64,8 @@ struct fake_nvml {
     bool lacks_memory_v2;
     /* what the library did */
     atomic_uint n_calls, inits, shutdowns;
-    unsigned samples_live, sets_live, pcie_blocking_calls, registered;
+    unsigned samples_live, sets_live, pcie_blocking_calls;
+    unsigned registered, probes; /* tries to register events, to find by PCI id */
     /* a call that does not return: posted `entered` on the way in, waits for `leave` */
     const char *_Atomic block_in;
     sem_t entered, leave;

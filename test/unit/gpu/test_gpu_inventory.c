@@ -37,8 +37,8 @@ static void test_a_lost_gpu_is_asked_again_at_growing_intervals_and_found(void *
     uint32_t id = bench_gpu(&b, 1)->id;
     b.nvml.gpus[1].is_lost = NVML_RC_RESET_REQUIRED;
     bench_cycles(&b, 120);
-    uint64_t errors = b.latest->sampler.errors;
-    assert_in_range(errors, 1, 40);
+    assert_in_range(b.nvml.probes, 4, 6); /* after 5, 10, 20, 30, 30 s */
+    assert_in_range(b.latest->sampler.errors, 1, 8);
     b.nvml.gpus[1].is_lost = 0;
     b.nvml.gpus[1].utilization = 42;
     bench_cycles(&b, 32);
@@ -71,7 +71,7 @@ static void test_an_index_that_fails_concerns_that_gpu_alone(void **state)
     assert_int_equal(b.latest->n_devices, 2);
     assert_int_equal(bench_reading(&b, 2, SNAPSHOT_UTILIZATION)->status, SNAPSHOT_OK);
     b.nvml.n_rules = 0;
-    bench_cycles(&b, 11);
+    bench_cycles(&b, 31);
     assert_int_equal(b.latest->n_devices, 3);
     assert_int_equal(b.latest->devices[1].index, 1);
 }
@@ -306,7 +306,7 @@ static void test_a_lost_gpu_leaves_the_event_set(void **state)
     assert_int_equal(b.nvml.registered, 2);
     b.nvml.gpus[0].is_lost = NVML_RC_GPU_IS_LOST;
     bench_cycles(&b, 2);
-    assert_int_equal(b.nvml.registered, 3); /* a new set, with the other one alone */
+    assert_int_equal(b.nvml.registered, 3); /* tries: a new set, with the other one alone */
     assert_int_equal(b.nvml.sets_live, 1);
 }
 

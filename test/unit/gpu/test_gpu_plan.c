@@ -238,8 +238,10 @@ static void test_a_32_bit_pcie_counter_is_used_only_on_links_too_slow_to_fool_it
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_PCIE_TX)->status, SNAPSHOT_NOT_READ);
     assert_int_equal(bench_reading(&b, 1, SNAPSHOT_PCIE_TX)->status, SNAPSHOT_OK);
     slow->value += 1000;
+    atomic_store(&b.shared.pcie_tx_wanted_until_ns, bench_now_ns + NS_PER_S);
     bench_cycle(&b);
     assert_double_near(bench_reading(&b, 1, SNAPSHOT_PCIE_TX)->value, 1000, 1e-6);
+    assert_double_same(bench_reading(&b, 0, SNAPSHOT_PCIE_TX)->value, 1e6); /* from the next source */
 }
 
 static void test_blackwell_nvlink_counts_bytes_in_other_fields(void **state)
@@ -272,6 +274,30 @@ static void test_gpm_permission_may_go_and_come_back(void **state)
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_UNSUPPORTED);
     bench_cycles(&b, 35);
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_OK);
+}
+
+/* A pair whose samples are not one period apart says nothing about the time between. */
+static void test_a_gpm_pair_is_seeded_anew_after_a_failure_and_after_a_gap(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b, 1);
+    b.nvml.gpus[0].has_gpm = true;
+    give_gpm(b.nvml.gpus[0].gpm);
+    bench_cycles(&b, 2);
+    bench_rule(&b, "nvmlGpmSampleGet", -1, NVML_RC_TIMEOUT);
+    bench_cycle(&b);
+    b.nvml.n_rules = 0;
+    bench_cycle(&b);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_FAILED);
+    bench_cycle(&b);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_OK);
+    int64_t before_gap_ns = bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->taken_ns;
+    bench_now_ns += 10 * NS_PER_S;
+    bench_cycle(&b);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->taken_ns, before_gap_ns);
+    bench_cycle(&b);
+    assert_true(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->taken_ns > before_gap_ns);
 }
 
 static void test_slow_readings_are_taken_every_ten_seconds(void **state)
@@ -349,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_a_32_bit_pcie_counter_is_used_only_on_links_too_slow_to_fool_it),
         cmocka_unit_test(test_blackwell_nvlink_counts_bytes_in_other_fields),
         cmocka_unit_test(test_gpm_permission_may_go_and_come_back),
+        cmocka_unit_test(test_a_gpm_pair_is_seeded_anew_after_a_failure_and_after_a_gap),
         cmocka_unit_test(test_slow_readings_are_taken_every_ten_seconds),
         cmocka_unit_test(test_a_cycle_makes_few_calls_per_gpu),
         cmocka_unit_test(test_xids_are_counted_by_number_and_device),

@@ -94,6 +94,25 @@ static void test_no_visible_gpu_is_a_failed_look(void **state)
     bench_cycle(&b);
     assert_int_equal(b.latest->driver, SNAPSHOT_DRIVER_NO_DEVICES);
     assert_int_equal(b.latest->n_devices, 2);
+    assert_false(bench_gpu(&b, 0)->is_lost); /* nobody said so: its readings age */
+}
+
+static void test_the_wait_starts_small_again_after_a_success(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b, 1);
+    b.nvml.init_rc = NVML_RC_DRIVER_NOT_LOADED;
+    bench_cycles(&b, 100);
+    b.nvml.init_rc = 0;
+    bench_cycles(&b, 31);
+    assert_int_equal(b.latest->driver, SNAPSHOT_DRIVER_OK);
+    bench_rule(&b, "nvmlDeviceGetCount_v2", -1, NVML_RC_UNINITIALIZED);
+    bench_cycle(&b);
+    assert_true(b.latest->driver != SNAPSHOT_DRIVER_OK);
+    b.nvml.n_rules = 0;
+    bench_cycles(&b, 5);
+    assert_int_equal(b.latest->driver, SNAPSHOT_DRIVER_OK);
 }
 
 static void test_all_gpus_lost_closes_nvml_and_tries_at_leisure(void **state)
@@ -187,6 +206,12 @@ static void test_release_lets_go_and_resume_takes_up_at_once(void **state)
     bench_cycle(&b);
     assert_int_equal(b.latest->driver, SNAPSHOT_DRIVER_OK);
     assert_int_equal(b.latest->n_devices, 1);
+    b.nvml.n_gpus = 2;
+    bench_cycle(&b);
+    b.nvml.n_gpus = 1; /* and from now on it is lost again, not gone */
+    bench_cycle(&b);
+    assert_int_equal(b.latest->n_devices, 2);
+    assert_true(bench_gpu(&b, 1)->is_lost);
 }
 
 static void test_release_holds_while_there_is_no_driver(void **state)
@@ -226,6 +251,7 @@ int main(void)
         cmocka_unit_test(test_a_driver_reload_is_survived_by_the_same_devices),
         cmocka_unit_test(test_unsupported_is_asked_again_after_a_reload),
         cmocka_unit_test(test_no_visible_gpu_is_a_failed_look),
+        cmocka_unit_test(test_the_wait_starts_small_again_after_a_success),
         cmocka_unit_test(test_all_gpus_lost_closes_nvml_and_tries_at_leisure),
         cmocka_unit_test(test_what_only_a_restart_ends_is_said_after_five_minutes),
         cmocka_unit_test(test_a_reading_ends_the_wish_for_a_restart),

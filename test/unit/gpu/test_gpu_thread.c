@@ -26,7 +26,7 @@ static void on_snapshot(void *context)
     (void)sem_post(&o->published);
 }
 
-static void owner_start(struct owner *o, const char *block_in)
+static void owner_start(struct owner *o, int64_t period_ns, const char *block_in)
 {
     memset(o, 0, sizeof(*o));
     bench_init(&o->bench, 2);
@@ -34,8 +34,8 @@ static void owner_start(struct owner *o, const char *block_in)
     (void)sem_init(&o->published, 0, 0);
     struct err e;
     o->sampler = gpu_start(&(struct gpu_config){.library_path = bench_library(),
-                                                .period_ns = NS_PER_MS,
-                                                .slow_period_ns = 10 * NS_PER_MS,
+                                                .period_ns = period_ns,
+                                                .slow_period_ns = 10 * period_ns,
                                                 .stop_timeout_ns = 50 * NS_PER_MS},
                            on_snapshot, o, &e);
     assert_non_null(o->sampler);
@@ -72,7 +72,7 @@ static void test_the_first_snapshot_comes_before_the_first_nvml_call(void **stat
 {
     (void)state;
     struct owner o;
-    owner_start(&o, "nvmlInit_v2");
+    owner_start(&o, NS_PER_MS, "nvmlInit_v2");
     wait_for(&o.published);
     wait_for(&o.bench.nvml.entered); /* the thread is inside nvmlInit now */
     struct snapshot *s = gpu_take(o.sampler);
@@ -95,7 +95,7 @@ static void test_a_stuck_call_stops_snapshots_and_is_named_and_stop_does_not_wai
     (void)state;
     struct owner o;
     char text[128] = "";
-    owner_start(&o, NULL);
+    owner_start(&o, NS_PER_MS, NULL);
     wait_for_state(&o, SNAPSHOT_DRIVER_OK);
     o.bench.nvml.block_in = "nvmlDeviceGetPowerUsage";
     wait_for(&o.bench.nvml.entered);
@@ -125,7 +125,7 @@ static void test_release_and_resume_are_acted_on_at_once(void **state)
 {
     (void)state;
     struct owner o;
-    owner_start(&o, NULL);
+    owner_start(&o, 3600 * NS_PER_S, NULL);
     wait_for_state(&o, SNAPSHOT_DRIVER_OK);
     gpu_release(o.sampler);
     gpu_release(o.sampler);
@@ -144,7 +144,7 @@ static void test_snapshots_are_handed_over_whole_and_in_order(void **state)
 {
     (void)state;
     struct owner o;
-    owner_start(&o, NULL);
+    owner_start(&o, NS_PER_MS, NULL);
     int64_t last_ns = 0;
     uint64_t last_cycles = 0;
     for (int taken = 0; taken < 200;) {
