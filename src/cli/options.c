@@ -101,7 +101,9 @@ static int set_value(struct option_set *set, size_t at, enum option_origin origi
     return 0;
 }
 
-static int unknown_flag(const struct option_set *set, struct str name, struct err *e)
+/* The refusal of a name that is in no row: `dashes` are those of a flag, "" for a key of a file. */
+static int unknown_name(const struct option_set *set, struct str name, const char *what, const char *dashes,
+                        struct err *e)
 {
     char word[64];
     (void)str_copy(word, sizeof(word), name);
@@ -110,8 +112,10 @@ static int unknown_flag(const struct option_set *set, struct str name, struct er
     for (; n < set->n && n < ARRAY_LEN(names); n++)
         names[n] = set->defs[n].name;
     const char *near = str_nearest(word, names, n);
-    return err_set(e, ERR_INVALID_ARGUMENT, "unknown flag --%s%s%s%s; --help lists them all", word,
-                   near ? " (did you mean --" : "", near ? near : "", near ? "?)" : "");
+    if (near)
+        return err_set(e, ERR_INVALID_ARGUMENT, "unknown %s %s%s (did you mean %s%s?)", what, dashes, word, dashes,
+                       near);
+    return err_set(e, ERR_INVALID_ARGUMENT, "unknown %s %s%s; --help lists the flags", what, dashes, word);
 }
 
 /* -h, --help and -V, --version belong to main and never reach here. */
@@ -124,7 +128,7 @@ static int parse_flag(struct option_set *set, int argc, char **argv, int *i, str
         if (name.len == 1 && arg[1] != '-' && set->defs[k].letter == name.ptr[0])
             at = k;
     if (at == set->n)
-        return unknown_flag(set, name, e);
+        return unknown_name(set, name, "flag", "--", e);
     const struct option_def *def = &set->defs[at];
     const char *text = value.ptr;
     if (!text && def->kind == OPTION_BOOL) {
@@ -193,11 +197,8 @@ int option_set_environment(struct option_set *set, struct err *e)
 int option_set_file_value(struct option_set *set, const char *name, const char *value, struct err *e)
 {
     size_t at = find(set, str_of(name));
-    if (at == set->n) {
-        unknown_flag(set, str_of(name), e);
-        return err_set(e, ERR_INVALID_ARGUMENT, "unknown key%s",
-                       strstr(e->text, " --") ? strstr(e->text, " --") + 3 : "");
-    }
+    if (at == set->n)
+        return unknown_name(set, str_of(name), "key", "", e);
     if (set_value(set, at, OPTION_FILE, value, e) == 0)
         return 0;
     return err_wrap(e, "%s \"%s\"", name, value);

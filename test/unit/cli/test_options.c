@@ -91,7 +91,7 @@ static void test_refusals_say_what_is_allowed(void **state)
         const char *line, *want;
     } rows[] = {
         {"--prot 1", "unknown flag --prot (did you mean --port?)"},
-        {"--zzzzzz", "unknown flag --zzzzzz; --help"},
+        {"--zzzzzz", "unknown flag --zzzzzz; --help lists the flags"},
         {"--port", "--port needs a value (PORT)"},
         {"--port 70000", "--port \"70000\": must be from 0 to 65535"},
         {"--port x", "--port \"x\": is not a whole number"},
@@ -196,7 +196,7 @@ static void test_config_refusals_carry_line_and_column(void **state)
     static const struct {
         const char *text, *want;
     } rows[] = {
-        {"port: 1\nprot: 2\n", "agent.yaml:2:7: unknown key prot (did you mean --port?)"},
+        {"port: 1\nprot: 2\n", "agent.yaml:2:7: unknown key prot (did you mean port?)"},
         {"port: many\n", "agent.yaml:1:7: port \"many\": is not a whole number"},
         {"port: 1\nport: 2\n", "agent.yaml:2:1: this key is already set above"},
         {"port: {a: 1}\n", "agent.yaml:1:7: must be a plain value or a list"},
