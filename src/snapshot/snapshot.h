@@ -97,14 +97,14 @@ struct snapshot_xid {
 };
 
 struct snapshot_device {
-    uint32_t id; /* of this incarnation: never used again, even if the same UUID comes back */
+    uint32_t id;           /* of this incarnation: never used again, even if the same UUID comes back */
     int64_t first_seen_ns; /* taken_ns of the first snapshot that had this incarnation; set by the store */
     enum snapshot_kind kind;
-    bool is_lost;                 /* fell off the bus or needs a reset: its readings no longer move */
+    bool is_lost; /* fell off the bus or needs a reset: its readings no longer move */
     char lost_reason[SNAPSHOT_TEXT_MAX];
-    int index;                    /* NVML index of the GPU (of the parent for a MIG device) */
-    int minor;                    /* N of /dev/nvidiaN, -1 unknown */
-    char uuid[SNAPSHOT_UUID_MAX]; /* "GPU-..." or "MIG-..." */
+    int index;                           /* NVML index of the GPU (of the parent for a MIG device) */
+    int minor;                           /* N of /dev/nvidiaN, -1 unknown */
+    char uuid[SNAPSHOT_UUID_MAX];        /* "GPU-..." or "MIG-..." */
     char parent_uuid[SNAPSHOT_UUID_MAX]; /* MIG device: its GPU; else "" */
     int gpu_instance, compute_instance;  /* MIG device; else -1 */
     char mig_profile[32];                /* "1g.10gb"; else "" */
@@ -118,14 +118,14 @@ struct snapshot_device {
 
 /* The driver as the sampler last saw it. */
 #define SNAPSHOT_DRIVER_STATES(X)                                                                                      \
-    X(STARTING, "starting")                /* nothing has been tried yet */                                            \
-    X(OK, "ok")                            /* initialised, devices are read */                                         \
-    X(NO_LIBRARY, "no_library")            /* libnvidia-ml.so.1 was not found */                                       \
-    X(NOT_LOADED, "not_loaded")            /* library there, kernel driver not */                                      \
-    X(MISMATCH, "mismatch")                /* library and kernel driver of different versions */                       \
-    X(NO_DEVICES, "no_devices")            /* initialised, but no device is visible */                                 \
-    X(FAILED, "failed")                    /* any other failure; the text says which */                                \
-    X(RELEASED, "released")                /* let go of on request */
+    X(STARTING, "starting")     /* nothing has been tried yet */                                                       \
+    X(OK, "ok")                 /* initialised, devices are read */                                                    \
+    X(NO_LIBRARY, "no_library") /* libnvidia-ml.so.1 was not found */                                                  \
+    X(NOT_LOADED, "not_loaded") /* library there, kernel driver not */                                                 \
+    X(MISMATCH, "mismatch")     /* library and kernel driver of different versions */                                  \
+    X(NO_DEVICES, "no_devices") /* initialised, but no device is visible */                                            \
+    X(FAILED, "failed")         /* any other failure; the text says which */                                           \
+    X(RELEASED, "released")     /* let go of on request */
 enum snapshot_driver_state {
 #define X(id, name) SNAPSHOT_DRIVER_##id,
     SNAPSHOT_DRIVER_STATES(X)
@@ -170,8 +170,8 @@ void snapshot_unref(const struct snapshot *s); /* accepts NULL */
 /* Beyond this age a reading of the field is missing: max(3 of its sampling periods, 5 s). scaling-semantics 2.1 */
 int64_t snapshot_age_limit_ns(const struct snapshot *s, enum snapshot_field field);
 
-/* Is there a good reading, not older than the limit, on a device that is not lost? A failed attempt alone does not end a
- * reading: it ages. */
+/* Is there a good reading, not older than the limit, on a device that is not lost? A failed attempt alone does not end
+ * a reading: it ages. */
 bool snapshot_is_fresh(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field,
                        int64_t now_ns);
 
@@ -195,11 +195,13 @@ struct snapshot_store;
 struct snapshot_store *snapshot_store_new(int64_t period_ns);
 void snapshot_store_free(struct snapshot_store *store);
 
-/* What snapshots will carry besides devices; the caller sets its fields at any time (devices, frames, taken_ns apart). */
+/* What snapshots will carry besides devices; the caller sets its fields at any time (devices, frames, taken_ns apart).
+ */
 struct snapshot *snapshot_store_header(struct snapshot_store *store);
 
-/* Add a device at the end (copy of *device with a fresh id; readings are reset). Returns its place for record/fail, valid
- * until it is removed. NULL at SNAPSHOT_DEVICES_MAX. Remove an old incarnation of the UUID first: nothing here does. */
+/* Add a device at the end (copy of *device with a fresh id; readings are reset). Returns its place for record/fail,
+ * valid until it is removed. NULL at SNAPSHOT_DEVICES_MAX. Remove an old incarnation of the UUID first: nothing here
+ * does. */
 struct snapshot_device *snapshot_store_add(struct snapshot_store *store, const struct snapshot_device *device);
 /* The device of this UUID as the store has it, or NULL. The caller may change identity fields, is_lost and xids. */
 struct snapshot_device *snapshot_store_find(struct snapshot_store *store, const char *uuid);
@@ -217,8 +219,8 @@ void snapshot_store_record(struct snapshot_store *store, struct snapshot_device 
 void snapshot_store_fail(struct snapshot_device *device, enum snapshot_field field, enum snapshot_status status);
 
 /* An immutable snapshot of everything as it stands, with one reference for the caller. A frame closer than
- * 950 ms to the last kept one is in this snapshot only; at most 320 are kept: those of the longest window and one before
- * it. now_ns > 0 and not before the last call's. */
+ * 950 ms to the last kept one is in this snapshot only; at most 320 are kept: those of the longest window and one
+ * before it. now_ns > 0 and not before the last call's. */
 struct snapshot *snapshot_store_publish(struct snapshot_store *store, int64_t now_ns);
 
 #endif
