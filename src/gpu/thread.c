@@ -130,7 +130,7 @@ struct gpu_sampler *gpu_start(const struct gpu_config *config, void (*on_snapsho
     if (rc == 0)
         return s;
     (void)err_set_errno(e, ERR_RESOURCE_EXHAUSTED, rc, "cannot start the sampler thread");
-    sampler_drop(s);
+    atomic_store(&s->references, 1); /* the thread that is not there holds none */
     sampler_drop(s);
     return NULL;
 }
