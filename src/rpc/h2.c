@@ -79,19 +79,17 @@ static int on_block_begin(struct rpc_h2 *h, size_t length, bool is_first)
     return rpc_h2_trip(h, NET_LIMIT_HEADER_LIST_BYTES, NGHTTP2_ENHANCE_YOUR_CALM, "header_list_too_large");
 }
 
-/* Every frame, known or not, is seen here first, by its header alone: nothing else sees frames of closed streams. */
-static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void *user_data)
+/* Judge a frame by its header alone. 0 or rpc_h2_trip's value. */
+static int on_frame_head(struct rpc_h2 *h, size_t length, uint8_t type, uint8_t flags)
 {
-    struct rpc_h2 *h = (struct rpc_h2 *)user_data;
-    (void)ng;
+    bool is_ack = flags & NGHTTP2_FLAG_ACK;
     h->frames_in_turn++;
-    bool is_ack = hd->flags & NGHTTP2_FLAG_ACK;
-    switch (hd->type) {
+    switch (type) {
     case NGHTTP2_DATA:
-        return hd->length == 0 && !(hd->flags & NGHTTP2_FLAG_END_STREAM) ? rpc_h2_glitch(h) : 0;
+        return length == 0 && !(flags & NGHTTP2_FLAG_END_STREAM) ? rpc_h2_glitch(h) : 0;
     case NGHTTP2_HEADERS:
     case NGHTTP2_CONTINUATION:
-        return on_block_begin(h, hd->length, hd->type == NGHTTP2_HEADERS);
+        return on_block_begin(h, length, type == NGHTTP2_HEADERS);
     case NGHTTP2_RST_STREAM:
         return h->is_server ? on_reset_begin(h) : 0;
     case NGHTTP2_WINDOW_UPDATE:
@@ -103,6 +101,29 @@ static int on_begin_frame(nghttp2_session *ng, const nghttp2_frame_hd *hd, void 
     default: /* PRIORITY, GOAWAY, PUSH_PROMISE, extensions */
         return rpc_h2_glitch(h);
     }
+}
+
+/* Find the frames in the input before nghttp2 does: it tells nobody of those that it ignores (unknown types, closed
+ * streams). 0 or rpc_h2_trip's value. */
+static int scan(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
+{
+    while (len > 0) {
+        size_t n = h->scan_skip < len ? h->scan_skip : len;
+        h->scan_skip -= n;
+        bytes += n;
+        len -= n;
+        for (; len > 0 && h->scan_len < sizeof(h->scan_head); len--)
+            h->scan_head[h->scan_len++] = *bytes++;
+        if (h->scan_len < sizeof(h->scan_head))
+            return 0;
+        const uint8_t *head = h->scan_head; /* RFC 9113 section 4.1 */
+        h->scan_len = 0;
+        h->scan_skip = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+        int rv = on_frame_head(h, h->scan_skip, head[3], head[4]);
+        if (rv != 0)
+            return rv;
+    }
+    return 0;
 }
 
 /* gRFC A8: pings that come too soon without anything of ours in between. */
@@ -178,7 +199,6 @@ nghttp2_session_callbacks *rpc_h2_callbacks_new(void)
     nghttp2_session_callbacks *callbacks = NULL;
     if (nghttp2_session_callbacks_new(&callbacks) != 0)
         abort(); /* out of memory */
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
     return callbacks;
 }
@@ -225,7 +245,8 @@ void rpc_h2_init(struct rpc_h2 *h, const struct rpc_h2_config *config)
                          .now_ns = config->now_ns,
                          .opened_ns = config->now_ns,
                          .last_read_ns = config->now_ns,
-                         .window_credit = WINDOW_CREDIT_MAX};
+                         .window_credit = WINDOW_CREDIT_MAX,
+                         .scan_skip = config->is_server ? NGHTTP2_CLIENT_MAGIC_LEN : 0};
     buf_init(&h->rest, REST_BYTES_MAX);
     int rv = config->is_server ? nghttp2_session_server_new2(&h->ng, config->callbacks, h, config->option)
                                : nghttp2_session_client_new2(&h->ng, config->callbacks, h, config->option);
@@ -259,10 +280,10 @@ static ssize_t feed(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
     h->frames_in_turn = 0;
     while (taken < len && h->frames_in_turn <= rpc_h2_limit(h, NET_LIMIT_FRAMES_PER_TURN)) {
         size_t slice = len - taken < SLICE_BYTES ? len - taken : SLICE_BYTES;
-        ssize_t n = nghttp2_session_mem_recv(h->ng, bytes + taken, slice);
-        if (n < 0 || h->is_closing)
+        if (scan(h, bytes + taken, slice) != 0 || nghttp2_session_mem_recv(h->ng, bytes + taken, slice) < 0 ||
+            h->is_closing)
             return -1;
-        taken += (size_t)n;
+        taken += slice; /* no callback of ours pauses nghttp2: it takes all */
     }
     return (ssize_t)taken;
 }

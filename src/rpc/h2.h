@@ -44,7 +44,9 @@ struct rpc_h2 {
     struct rpc_bucket glitches, resets;
     int64_t window_credit;
     int64_t block_bytes, frames_in_turn;
-    struct buf rest; /* input beyond this turn's frames */
+    struct buf rest;            /* input beyond this turn's frames */
+    size_t scan_skip, scan_len; /* bytes until the next frame's header; bytes of it that came */
+    uint8_t scan_head[9];
 };
 
 /* The session's settings, as both ends send them at once. window_bytes 0 = 65,535. */
