@@ -7,17 +7,14 @@ static_assert(SNAPSHOT_SLOT_COUNT <= 32, "a frame keeps its slots in 32 bits");
 
 int snapshot_field_slot(enum snapshot_field field)
 {
-    static const bool has_past_of[SNAPSHOT_FIELD_COUNT] = {
-#define X(id, name, unit, has_past) [SNAPSHOT_##id] = (has_past),
+#define SLOT_true(id)  SNAPSHOT_SLOT_##id
+#define SLOT_false(id) (-1)
+    static const int slots[SNAPSHOT_FIELD_COUNT] = {
+#define X(id, name, unit, has_past) [SNAPSHOT_##id] = SLOT_##has_past(id),
         SNAPSHOT_FIELDS(X)
 #undef X
     };
-    if (field >= SNAPSHOT_FIELD_COUNT || !has_past_of[field])
-        return -1;
-    int slot = 0;
-    for (unsigned i = 0; i < field; i++)
-        slot += has_past_of[i];
-    return slot;
+    return field < SNAPSHOT_FIELD_COUNT ? slots[field] : -1;
 }
 
 struct snapshot_frame *snapshot_frame_new(int64_t taken_ns, size_t n_devices, size_t n_cells)

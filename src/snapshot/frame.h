@@ -30,13 +30,17 @@ struct snapshot_frame {
     struct snapshot_cell *cells;
 };
 
-/* The slot of a field with a past, or -1. Slots number the fields with a past in table order. */
-int snapshot_field_slot(enum snapshot_field field);
+/* Slots number the fields with a past in table order. */
+#define SNAPSHOT_SLOT_OF_true(id) SNAPSHOT_SLOT_##id,
+#define SNAPSHOT_SLOT_OF_false(id)
 enum {
-#define X(id, name, unit, has_past) +(has_past)
-    SNAPSHOT_SLOT_COUNT = 0 SNAPSHOT_FIELDS(X)
+#define X(id, name, unit, has_past) SNAPSHOT_SLOT_OF_##has_past(id)
+    SNAPSHOT_FIELDS(X)
 #undef X
+        SNAPSHOT_SLOT_COUNT
 };
+/* The slot of a field, or -1: it has no past. */
+int snapshot_field_slot(enum snapshot_field field);
 
 struct snapshot_frame *snapshot_frame_new(int64_t taken_ns, size_t n_devices, size_t n_cells);
 struct snapshot_frame *snapshot_frame_ref(struct snapshot_frame *f);

@@ -113,8 +113,8 @@ static bool mean_of_past(struct walk *w, double *ret_mean)
     double low = HUGE_VAL, high = -1;
     for (; base && base->sample_ns > w->start_ns; base = walk_older(w)) {
         oldest = base;
-        low = fmin(low, base->low);
-        high = fmax(high, base->high);
+        low = base->low < low ? base->low : low;
+        high = base->high > high ? base->high : high;
     }
     if (!oldest)
         return false;
@@ -160,7 +160,7 @@ bool snapshot_peak(const struct snapshot *s, const struct snapshot_device *d, en
     if (window_ns > 0) {
         struct walk w = walk_begin(s, d, slot, window_start_ns(now_ns, window_ns));
         for (const struct snapshot_cell *c; (c = walk_older(&w)) && c->sample_ns >= w.start_ns;)
-            peak = fmax(peak, c->high);
+            peak = c->high > peak ? c->high : peak;
     }
     *ret_peak = peak;
     return true;
