@@ -8,6 +8,7 @@ enum { SAMPLES_MAX = 4096, METRICS_MAX = 477 };
 
 struct nvml_gpm_sample {
     bool is_used, is_filled, is_mig;
+    int64_t epoch_ns; /* what t_s counts from */
     double t_s;
     double counters[SIGNAL_COUNT];
 };
@@ -63,7 +64,8 @@ static int fill(const struct sim_call *c, const struct mig_instance *gi, struct 
         return NVML_RC_NOT_SUPPORTED;
     sample->is_filled = true;
     sample->is_mig = gi != NULL;
-    sample->t_s = (double)sim_time_us(c, c->t_s) * 1e-6;
+    sample->epoch_ns = sim_epoch_ns();
+    sample->t_s = c->t_s;
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         sample->counters[i] = gi ? player_instance_counter(c->player, c->index, c->layout, gi, (enum signal)i, c->t_s)
                                  : player_counter(c->player, c->index, (enum signal)i, c->t_s);
@@ -116,6 +118,11 @@ static const struct metric {
     {NVML_GPM_NVLINK_TX, SIGNAL_NVLINK_TX, 1.0 / 1024, false, "NVLink TX Throughput"},
 };
 
+static double seconds_between(const struct nvml_gpm_sample *a, const struct nvml_gpm_sample *b)
+{
+    return (double)(b->epoch_ns - a->epoch_ns) * 1e-9 + (b->t_s - a->t_s);
+}
+
 static void measure(const struct nvml_gpm_sample *a, const struct nvml_gpm_sample *b, struct nvml_gpm_metric *m)
 {
     const struct metric *row = NULL;
@@ -130,7 +137,7 @@ static void measure(const struct nvml_gpm_sample *a, const struct nvml_gpm_sampl
     static char names[ARRAY_LEN(metrics)][32];
     char *name = names[row - metrics];
     memcpy(name, row->name, sizeof(row->name));
-    m->value = (b->counters[row->signal] - a->counters[row->signal]) / (b->t_s - a->t_s) * row->factor;
+    m->value = (b->counters[row->signal] - a->counters[row->signal]) / seconds_between(a, b) * row->factor;
     m->info.short_name = m->info.long_name = name;
     m->info.unit = row->id < NVML_GPM_PCIE_TX ? percent : throughput;
 }
@@ -145,7 +152,7 @@ int nvmlGpmMetricsGet(struct nvml_gpm_metrics *get)
         return NVML_RC_ARGUMENT_VERSION_MISMATCH;
     const struct nvml_gpm_sample *a = get->sample1, *b = get->sample2;
     if (get->metrics_len == 0 || get->metrics_len > METRICS_MAX || !is_sample(a) || !is_sample(b) || !a->is_filled ||
-        !b->is_filled || a->is_mig != b->is_mig || b->t_s - a->t_s < APART_S - 1e-4)
+        !b->is_filled || a->is_mig != b->is_mig || seconds_between(a, b) < APART_S - 1e-4)
         return NVML_RC_INVALID_ARGUMENT;
     for (uint32_t i = 0; i < get->metrics_len; i++)
         measure(a, b, &get->metrics[i]);

@@ -300,6 +300,11 @@ int sim_pause(struct sim_call *c, double ms)
     return c->handle ? resolve(c) : NVML_RC_SUCCESS;
 }
 
+int64_t sim_epoch_ns(void)
+{
+    return sim.epoch_ns;
+}
+
 uint64_t sim_generation(void)
 {
     return sim.generation;

@@ -75,6 +75,9 @@ int sim_u64(uint64_t *out, uint64_t value);
 /* The nearest whole number of a value that is not negative. */
 uint32_t sim_round(double value);
 
+/* Monotonic time at which the scenario's time was 0: with t_s it dates things across a restarted clock. Lock held. */
+int64_t sim_epoch_ns(void);
+
 /* How many times the scenario was replaced: positions in its lists are stale when this moves. Lock held. */
 uint64_t sim_generation(void);
 
