@@ -36,6 +36,7 @@ struct peer {
     int32_t goaway_last;
     char goaway_text[64];
     int n_goaways, n_pings, n_ping_acks;
+    size_t n_discarded;
 };
 
 #define PEER_FN __attribute__((unused)) static

@@ -253,15 +253,16 @@ static const struct flood floods[] = {
     {"415 storm, deaf", no_content_type, 20000, true, true, 400, NET_LIMIT_GLITCHES_PER_S},
     {"streams beyond the limit", never_ending_requests, 20000, false, true, 1200, NET_LIMIT_COUNT},
     {"streams beyond the limit, deaf", never_ending_requests, 20000, true, true, 1200, NET_LIMIT_COUNT},
-    {"answers that are not read", finished_calls, 20000, true, true, 2500, NET_LIMIT_COUNT},
+    {"answers that are not read", finished_calls, 100000, true, true, 20000, NET_LIMIT_COUNT},
 };
 
-/* What nghttp2 would send goes nowhere. */
-static void discard_output(struct peer *p)
+/* The peer reads what we send, or as much of it as a connection takes before it is full. */
+static void discard_output(struct peer *p, bool is_deaf)
 {
     const uint8_t *bytes;
-    while (rpc_session_pull(p->session, &bytes) > 0)
-        ;
+    size_t n, full = (size_t)p->limits.values[NET_LIMIT_OUTPUT_BYTES] / 2;
+    while ((!is_deaf || p->n_discarded < full) && (n = rpc_session_pull(p->session, &bytes)) > 0)
+        p->n_discarded += n;
 }
 
 enum { HEAP_ALLOWED_BYTES = 3 << 20 }; /* a full house of 1000 streams, and no more */
@@ -277,8 +278,7 @@ static int run_flood(struct peer *p, const struct flood *f, size_t *ret_peak)
             continue;
         peer_feed(p, chunk, len);
         len = 0;
-        if (!f->is_deaf)
-            discard_output(p);
+        discard_output(p, f->is_deaf);
         size_t now = heap_bytes();
         peak = now > peak ? now : peak;
     }
@@ -535,12 +535,12 @@ static void test_frames_beyond_a_turns_budget_wait_for_the_next(void **state)
     for (int i = 0; i < 400; i++)
         len += finished_calls(bytes + len, i);
     peer_feed(&p, bytes, len);
-    discard_output(&p);
+    discard_output(&p, false);
     assert_int_equal(p.n_again, 1);
     assert_true(n_ended > 40 && n_ended < 200);
     for (int turns = 0; p.n_again > turns; turns++) {
         peer_feed(&p, NULL, 0);
-        discard_output(&p);
+        discard_output(&p, false);
     }
     assert_int_equal(n_ended, 400); /* none is lost */
     assert_int_equal(p.rc, 0);
