@@ -176,7 +176,10 @@ void net_loop_run(struct net_loop *loop)
 
 bool net_loop_turn(struct net_loop *loop)
 {
-    return uv_run(&loop->uv, UV_RUN_NOWAIT) != 0 || has_more(loop);
+    uv_ref((uv_handle_t *)&loop->prepare); /* libuv skips a turn when nothing is alive; ours have more than handles */
+    (void)uv_run(&loop->uv, UV_RUN_NOWAIT);
+    uv_unref((uv_handle_t *)&loop->prepare);
+    return uv_loop_alive(&loop->uv) != 0 || has_more(loop);
 }
 
 void net_loop_stop(struct net_loop *loop)
