@@ -5,15 +5,15 @@
 #include "trigger/facts.h"
 #include "trigger/text.h"
 
+#include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* A device missing for longer no longer speaks for anything. scaling-semantics 3 */
 #define MISSING_MAX_NS (15 * 60 * NS_PER_S)
 #define VALUE_MAX      1e12
 
-enum { NAMED_MAX = 3, LISTED_MAX = 8, SENTENCE_BYTES = 640 };
+enum { NAMED_MAX = 3, LISTED_MAX = 8, SENTENCE_BYTES = 640, OWN_WARNINGS_MAX = 3 };
 #define STATES ((size_t)TRIGGER_INPUT_EXPIRED + 1)
 
 /* One evaluation under way. devices[i] is what inputs[i] was read from. */
@@ -110,6 +110,12 @@ static size_t select_devices(const struct evaluator *ev)
     return n;
 }
 
+static const struct snapshot_device *device_of(const struct evaluator *ev, size_t i)
+{
+    assert(ev->devices && i < ev->ret->n_inputs);
+    return ev->devices[i];
+}
+
 /* ---- what each device reads ---- */
 
 /* What a reading of the metric's field is multiplied with, then divided by. Returns false where the total that a
@@ -143,7 +149,8 @@ static void read_state(const struct evaluator *ev, const struct snapshot_device 
     bool has_scale = find_scale(ev, d, &factor, &divisor);
     bool is_total_unsupported = trigger_metric_facts(t->metric)->source == TRIGGER_SOURCE_MEMORY_PERCENT &&
                                 d->readings[SNAPSHOT_MEMORY_TOTAL].status == SNAPSHOT_UNSUPPORTED;
-    in->age_ns = r->taken_ns ? ev->now_ns - r->taken_ns : -1;
+    /* a reading may be newer than the turn of the loop that asks */
+    in->age_ns = !r->taken_ns ? -1 : ev->now_ns > r->taken_ns ? ev->now_ns - r->taken_ns : 0;
     if (r->status == SNAPSHOT_UNSUPPORTED || is_total_unsupported) {
         in->state = TRIGGER_INPUT_UNSUPPORTED;
         return;
@@ -163,7 +170,7 @@ static void read_state(const struct evaluator *ev, const struct snapshot_device 
 
 static void read_device(struct evaluator *ev, size_t i)
 {
-    const struct snapshot_device *d = ev->devices[i];
+    const struct snapshot_device *d = device_of(ev, i);
     struct trigger_input *in = &ev->ret->inputs[i];
     *in = (struct trigger_input){.index = d->index};
     (void)str_copy(in->uuid, sizeof(in->uuid), str_of(d->uuid));
@@ -195,7 +202,7 @@ static void say_value(struct buf *out, const struct evaluator *ev, double value)
 static const char *plural_of(const struct evaluator *ev, size_t n)
 {
     for (size_t i = 0; i < ev->ret->n_inputs; i++)
-        if (ev->devices[i]->kind == SNAPSHOT_MIG)
+        if (device_of(ev, i)->kind == SNAPSHOT_MIG)
             return n == 1 ? "device" : "devices";
     return n == 1 ? "GPU" : "GPUs";
 }
@@ -204,7 +211,7 @@ static const char *plural_of(const struct evaluator *ev, size_t n)
 static void say_absence(struct buf *out, const struct evaluator *ev, size_t i)
 {
     const struct trigger_input *in = &ev->ret->inputs[i];
-    const struct snapshot_device *d = ev->devices[i];
+    const struct snapshot_device *d = device_of(ev, i);
     char age[TRIGGER_AGE_MAX];
     if (in->state == TRIGGER_INPUT_UNSUPPORTED)
         return;
@@ -225,7 +232,7 @@ static void say_devices_in(struct buf *out, const struct evaluator *ev, enum tri
         if (n++ >= NAMED_MAX)
             continue;
         (void)buf_append_str(out, n > 1 ? ", " : "");
-        say_device(out, ev->devices[i]);
+        say_device(out, device_of(ev, i));
         say_absence(out, ev, i);
     }
     if (n > NAMED_MAX)
@@ -236,7 +243,7 @@ static const char *why_unsupported(const struct evaluator *ev)
 {
     enum trigger_metric m = ev->t->metric;
     for (size_t i = 0; i < ev->ret->n_inputs; i++)
-        if (ev->devices[i]->kind == SNAPSHOT_MIG && ev->ret->inputs[i].state == TRIGGER_INPUT_UNSUPPORTED &&
+        if (device_of(ev, i)->kind == SNAPSHOT_MIG && ev->ret->inputs[i].state == TRIGGER_INPUT_UNSUPPORTED &&
             (m == TRIGGER_GPU_UTILIZATION || m == TRIGGER_MEMORY_UTILIZATION))
             return "; NVML has no utilisation of MIG devices: sm_activity (Hopper and later) or memory_used_percent "
                    "has";
@@ -387,7 +394,7 @@ static void say_rule(struct evaluator *ev)
         n_missing += in->state == TRIGGER_INPUT_MISSING;
         bool is_value = !(in->counted < ev->ret->value) && !(in->counted > ev->ret->value);
         if (is_value && !decisive && t->aggregation != SCALING_SUM && t->aggregation != SCALING_AVG)
-            decisive = ev->devices[i];
+            decisive = device_of(ev, i);
     }
     BUF_AUTO struct buf text;
     buf_init(&text, SENTENCE_BYTES);
@@ -481,7 +488,7 @@ static void decide_activity(struct evaluator *ev)
         if (in->state != TRIGGER_INPUT_MEASURED || in->peak <= ret->activity)
             continue;
         ret->activity = in->peak;
-        busiest = ev->devices[i];
+        busiest = device_of(ev, i);
     }
     bool is_missing = ev->n_in_state[TRIGGER_INPUT_MISSING] > 0 && ev->t->on_missing != TRIGGER_MISSING_IGNORE;
     if (!busiest && !is_missing) {
@@ -522,8 +529,8 @@ void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t
 {
     struct evaluator ev = {.t = t, .s = s, .now_ns = now_ns, .arena = arena, .ret = ret};
     *ret = (struct trigger_evaluation){.trigger = t, .activity = -1};
-    for (size_t i = 0; i < t->n_warnings; i++)
-        WARN(&ev, "%s", t->warnings[i]);
+    for (size_t i = 0; i < t->n_warnings && i < TRIGGER_WARNINGS_MAX - OWN_WARNINGS_MAX; i++)
+        WARN(&ev, "%s", t->warnings[i]); /* there is always room for what this evaluation has to say */
     if (read_devices(&ev, &ret->value_error) < 0) {
         refuse_both(ret);
     } else {

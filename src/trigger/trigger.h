@@ -156,7 +156,8 @@ struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const 
 struct trigger *trigger_ref(struct trigger *t);
 void trigger_unref(struct trigger *t);
 
-/* Parsed once per distinct text. A refusal is not cached. Flush after the settings changed. */
+/* Parsed once per distinct text. A refusal is not cached. Flush after the settings changed: the entries that they point
+ * to are the caller's and must live until then. */
 struct trigger_cache;
 struct trigger_cache *trigger_cache_new(const struct trigger_settings *settings, size_t max_entries);
 void trigger_cache_free(struct trigger_cache *cache);

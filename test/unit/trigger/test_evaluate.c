@@ -669,6 +669,43 @@ static void test_warnings_of_the_trigger_come_first(void **state)
     assert_contains(a.all.warnings[a.all.n_warnings - 1], "missing");
 }
 
+static void test_warnings_of_the_evaluation_have_room_beside_those_of_the_trigger(void **state)
+{
+    (void)state;
+    NODE n;
+    silent_node(&n, 95, 5, 10);
+    struct answer a =
+        ASK(n, "profile", "vllm-queue-depth", "vllmEndpoint", "http://v/m", "tritonEndpoint", "http://t/m",
+            "metricType", "power_draw", "targetValue", "7", "targetMemoryUtilization", "98", "targetGpuUtilization",
+            "99", "podSelector", "a=b", "warmupSeconds", "5", "activationThreshold", "100");
+    assert_true(a.all.trigger->n_warnings >= 10);
+    assert_refused(&a, ERR_UNAVAILABLE, "never read"); /* memory, in the end */
+    (void)node_add(&n, SNAPSHOT_GPU, 2, "GPU-2");
+    node_read(&n, "GPU-1", SNAPSHOT_MEMORY_USED, MIB);
+    node_read(&n, "GPU-1", SNAPSHOT_MEMORY_TOTAL, 2 * MIB);
+    node_fail(&n, "GPU-2", SNAPSHOT_MEMORY_USED, SNAPSHOT_UNSUPPORTED);
+    node_publish(&n);
+    a = ASK(n, "profile", "vllm-queue-depth", "vllmEndpoint", "http://v/m", "tritonEndpoint", "http://t/m",
+            "metricType", "power_draw", "targetValue", "7", "targetMemoryUtilization", "98", "targetGpuUtilization",
+            "99", "podSelector", "a=b", "warmupSeconds", "5", "activationThreshold", "100", "aggregation", "p99");
+    assert_true(WARNED(a, "left out, without"));
+    assert_true(WARNED(a, "missing: GPU 0"));
+    assert_true(WARNED(a, "is their maximum"));
+    assert_true(a.all.n_warnings <= TRIGGER_WARNINGS_MAX);
+}
+
+static void test_reading_newer_than_the_question_has_age_zero(void **state)
+{
+    (void)state;
+    NODE n;
+    NODE_WITH(n, 50);
+    n.now_ns -= NS_PER_MS;
+    struct answer a = ASK(n);
+    assert_double_same(a.value, 50);
+    assert_int_equal(a.all.inputs[0].age_ns, 0);
+    assert_double_same(a.all.activity, 50);
+}
+
 static void test_percentile_of_few_devices_is_named_as_their_maximum(void **state)
 {
     (void)state;
@@ -763,6 +800,8 @@ int main(void)
         cmocka_unit_test(test_scopes_of_the_hub_are_refused_by_an_agent),
         cmocka_unit_test(test_engine_metrics_are_refused_until_they_can_be_fetched),
         cmocka_unit_test(test_warnings_of_the_trigger_come_first),
+        cmocka_unit_test(test_warnings_of_the_evaluation_have_room_beside_those_of_the_trigger),
+        cmocka_unit_test(test_reading_newer_than_the_question_has_age_zero),
         cmocka_unit_test(test_percentile_of_few_devices_is_named_as_their_maximum),
         cmocka_unit_test(test_many_missing_devices_are_named_briefly),
         cmocka_unit_test(test_value_beyond_what_keda_takes_is_an_error),
