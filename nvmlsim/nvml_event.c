@@ -101,7 +101,7 @@ static int check_lost(const struct sim_call *c, const struct nvml_event_set *set
             at++;
         if (at == n)
             return NVML_RC_GPU_IS_LOST;
-        struct player_call call = {c->function, at, c->t_s};
+        struct player_call call = {c->function, at, c->t_s, true};
         struct player_verdict v = player_judge(c->player, &call);
         if (v.rc == NVML_RC_GPU_IS_LOST || v.rc == NVML_RC_UNKNOWN)
             return v.rc;

@@ -141,12 +141,10 @@ static uint32_t fill_ring(const struct sim_call *c, const struct ring *ring, dou
                           struct nvml_sample *samples)
 {
     double period = SAMPLE_PERIOD_US * 1e-6;
-    double last = floor(c->t_s / period), first = last - (ring->n - 1);
+    int64_t last = (int64_t)floor(c->t_s / period), first = last < ring->n ? 0 : last - ring->n + 1;
     uint32_t n = 0;
-    if (first < 0)
-        first = 0;
-    for (double k = first; k <= last; k++) {
-        double t = k * period;
+    for (int64_t k = first; k <= last; k++) {
+        double t = (double)k * period;
         if (t <= since_s + 1e-6 || n == room) /* microseconds round */
             continue;
         samples[n] = (struct nvml_sample){.time_us = sim_time_us(c, t)};

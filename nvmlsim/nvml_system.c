@@ -130,22 +130,38 @@ static bool is_old_mig_name(const char *text, const struct gpu *g, const struct 
     return !strcasecmp(text, name);
 }
 
-static int mig_by_uuid(struct sim_call *c, const char *uuid, size_t index, struct nvml_device **device)
+/* The MIG device with this name on GPU `index`; false when it has none. */
+static bool find_mig(const struct sim_call *c, const char *uuid, size_t index, const struct mig_instance **ret_gi,
+                     const struct compute_instance **ret_ci)
 {
     const struct gpu *g = &c->player->scenario->gpus[index];
     const struct mig_layout *l = player_layout(g, c->t_s);
     for (size_t i = 0; i < l->n_instances; i++)
         for (size_t k = 0; k < l->instances[i].n_compute; k++) {
-            const struct mig_instance *gi = &l->instances[i];
-            if (strcasecmp(gi->compute[k].uuid, uuid) != 0 && !is_old_mig_name(uuid, g, gi, &gi->compute[k]))
-                continue;
-            int rc = sim_judge_gpu(c, index);
-            if (rc != NVML_RC_SUCCESS)
-                return rc;
-            *device = sim_handle(g, gi, &gi->compute[k]);
-            return *device ? NVML_RC_SUCCESS : NVML_RC_MEMORY;
+            *ret_gi = &l->instances[i];
+            *ret_ci = &l->instances[i].compute[k];
+            if (!strcasecmp((*ret_ci)->uuid, uuid) || is_old_mig_name(uuid, g, *ret_gi, *ret_ci))
+                return true;
         }
-    return NVML_RC_NOT_FOUND;
+    return false;
+}
+
+static int mig_by_uuid(struct sim_call *c, const char *uuid, size_t index, struct nvml_device **device)
+{
+    const struct mig_instance *gi;
+    const struct compute_instance *ci;
+    if (!find_mig(c, uuid, index, &gi, &ci))
+        return NVML_RC_NOT_FOUND;
+    int rc = sim_judge_gpu(c, index);
+    if (rc != NVML_RC_SUCCESS)
+        return rc;
+    if (!find_mig(c, uuid, index, &gi, &ci)) /* again: judging may have waited, and the scenario changed */
+        return NVML_RC_NOT_FOUND;
+    struct nvml_device *handle = sim_handle(&c->player->scenario->gpus[index], gi, ci);
+    if (!handle)
+        return NVML_RC_MEMORY;
+    *device = handle;
+    return NVML_RC_SUCCESS;
 }
 
 /* "GPU-...", "MIG-..." and the older "MIG-GPU-.../gi/ci". */
@@ -154,8 +170,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, struct nvml_device **device)
     SIM_CALL(c);
     if (!uuid || !device || (strncasecmp(uuid, "GPU-", 4) != 0 && strncasecmp(uuid, "MIG-", 4) != 0))
         return NVML_RC_INVALID_ARGUMENT;
-    size_t n = player_gpu_count(c.player, c.t_s);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < player_gpu_count(c.player, c.t_s); i++) {
         if (!strcasecmp(c.player->scenario->gpus[i].uuid, uuid))
             return give_gpu(&c, i, device);
         if (strncasecmp(uuid, "MIG-", 4) != 0)

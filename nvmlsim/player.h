@@ -50,11 +50,13 @@ uint32_t player_recovery_action(const struct player *p, size_t gpu, double t_s);
 
 bool player_is_running(const struct process *process, double t_s);
 
-/* What the faults make of one call. gpu is SIZE_MAX for calls without one. */
+/* What the faults make of one call. gpu is SIZE_MAX for calls without one. A call that finds a GPU only in its course
+ * is judged twice: without the GPU, then with it and is_again, which leaves out what has struck already. */
 struct player_call {
     const char *function;
     size_t gpu;
     double t_s;
+    bool is_again;
 };
 struct player_verdict {
     int rc; /* 0 or an NVML return code */

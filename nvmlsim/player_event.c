@@ -104,9 +104,10 @@ static bool hits(const struct fault *f, const struct player_call *call)
 struct player_verdict player_judge(const struct player *p, const struct player_call *call)
 {
     struct player_verdict v = {0};
+    struct player_call first = {call->function, SIZE_MAX, call->t_s, false};
     for (size_t i = 0; i < p->scenario->n_faults; i++) {
         const struct fault *f = &p->scenario->faults[i];
-        if (!hits(f, call))
+        if (!hits(f, call) || (call->is_again && hits(f, &first)))
             continue;
         if (f->kind == FAULT_SLOW)
             v.slow_ms += f->slow_ms;

@@ -172,11 +172,11 @@ static void nap(int64_t ns)
 }
 
 /* Wait out what a fault makes of the call, and tell its rc. */
-static int judge(const char *function, size_t gpu)
+static int judge(const char *function, size_t gpu, bool is_again)
 {
     bool has_slept = false;
     for (;;) {
-        struct player_call call = {function, gpu, scenario_time()};
+        struct player_call call = {function, gpu, scenario_time(), is_again};
         struct player_verdict v = player_judge(&sim.player, &call);
         if (v.is_hung) {
             nap(HUNG_STEP_NS);
@@ -221,7 +221,7 @@ int sim_begin(struct sim_call *c, const char *function)
     if (sim.inits == 0)
         return finish(c, NVML_RC_UNINITIALIZED);
     look_for_change();
-    return finish(c, judge(function, SIZE_MAX));
+    return finish(c, judge(function, SIZE_MAX, false));
 }
 
 /* Where the handle's GPU is now. */
@@ -263,7 +263,7 @@ static int resolve(struct sim_call *c)
 
 int sim_judge_gpu(struct sim_call *c, size_t index)
 {
-    int rc = judge(c->function, index);
+    int rc = judge(c->function, index, true);
     if (rc == NVML_RC_SUCCESS && index >= player_gpu_count(&sim.player, scenario_time()))
         rc = NVML_RC_INVALID_ARGUMENT; /* it went while we waited */
     c->t_s = scenario_time();
@@ -281,7 +281,7 @@ int sim_begin_device(struct sim_call *c, const char *function, struct nvml_devic
     c->handle = device;
     int rc = find_gpu(c, device);
     if (rc == NVML_RC_SUCCESS)
-        rc = judge(function, c->index);
+        rc = judge(function, c->index, false);
     if (rc == NVML_RC_SUCCESS)
         rc = resolve(c); /* again: judging may have waited */
     if (rc == NVML_RC_SUCCESS && scope == SIM_WHOLE && device->is_mig)
@@ -364,7 +364,7 @@ static int init(const char *function)
     if (rc == NVML_RC_SUCCESS)
         look_for_change();
     if (rc == NVML_RC_SUCCESS)
-        rc = judge(function, SIZE_MAX);
+        rc = judge(function, SIZE_MAX, false);
     if (rc == NVML_RC_SUCCESS)
         sim.inits++;
     return rc;

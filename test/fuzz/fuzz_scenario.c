@@ -51,7 +51,7 @@ static void play(struct scenario *s)
     for (size_t gpu = 0; gpu < s->n_gpus && gpu < 4; gpu++) {
         double counters[SIGNAL_COUNT] = {0};
         for (size_t i = 0; i < ARRAY_LEN(times); i++) {
-            struct player_call call = {"nvmlDeviceGetName", gpu, times[i]};
+            struct player_call call = {"nvmlDeviceGetName", gpu, times[i], false};
             play_gpu(&p, gpu, times[i], counters);
             (void)player_judge(&p, &call);
             check(player_gpu_count(&p, times[i]) <= s->n_gpus);

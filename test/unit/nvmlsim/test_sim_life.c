@@ -181,6 +181,17 @@ static void test_slow_calls_are_slow_once(void **state)
     assert_double_near(stage_slept_s(), 0.25, 1e-9);
 }
 
+static void test_handing_out_a_slow_gpu_is_slow_once(void **state)
+{
+    (void)state;
+    stage_play("gpus: [{board: T4, count: 2}]\n"
+               "faults: [{fault: slow, ms: 100}, {fault: slow, ms: 30, gpu: 1}]\n");
+    (void)stage_gpu(0);
+    assert_double_near(stage_slept_s(), 0.1, 1e-9);
+    (void)stage_gpu(1);
+    assert_double_near(stage_slept_s(), 0.23, 1e-9);
+}
+
 static void test_the_driver_goes_and_comes_back(void **state)
 {
     (void)state;
@@ -271,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_gpus_go_and_come_by_count),
         cmocka_unit_test(test_a_hung_call_comes_back_when_the_fault_ends),
         cmocka_unit_test(test_slow_calls_are_slow_once),
+        cmocka_unit_test(test_handing_out_a_slow_gpu_is_slow_once),
         cmocka_unit_test(test_the_driver_goes_and_comes_back),
         cmocka_unit_test(test_a_driver_that_is_not_there_at_first),
         cmocka_unit_test(test_no_permission_and_unknown_are_answered),

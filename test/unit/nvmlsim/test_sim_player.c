@@ -230,7 +230,7 @@ static void test_faults_hit_the_calls_that_they_mean(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct player p;
         play_faults(&p, cases[i].fault);
-        struct player_call call = {cases[i].function, cases[i].gpu, cases[i].t_s};
+        struct player_call call = {cases[i].function, cases[i].gpu, cases[i].t_s, false};
         struct player_verdict v = player_judge(&p, &call);
         if (v.rc != cases[i].rc || v.is_hung != cases[i].is_hung)
             print_message("%s on %s: rc %d, hung %d\n", cases[i].fault, cases[i].function, v.rc, v.is_hung);
@@ -249,7 +249,7 @@ static void test_field_faults_concern_one_field(void **state)
     assert_false(player_is_field_off(&p, 1, 83, 1));
     assert_false(player_is_field_off(&p, 0, 83, 2));
     assert_false(player_is_field_off(&p, 1, 82, 2));
-    struct player_call call = {"nvmlDeviceGetFieldValues", 1, 2};
+    struct player_call call = {"nvmlDeviceGetFieldValues", 1, 2, false};
     struct player_verdict v = player_judge(&p, &call);
     assert_int_equal(v.rc, 0);
     assert_double_same(v.slow_ms, 11);
