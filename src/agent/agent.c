@@ -55,6 +55,21 @@ static void observe(void *context, const struct service_observation *o)
               LOG_STR("warning", v->n_warnings ? v->warnings[0] : ""));
 }
 
+/* At most one line a second: KEDA repeats a refused question, and any peer can send bad metadata. */
+static void log_refusal(void *context, const struct service_refusal *r)
+{
+    struct agent *a = context;
+    int64_t now_ns = net_now_ns(a->loop);
+    if (now_ns < a->next_refusal_ns) {
+        a->unlogged_refusals++;
+        return;
+    }
+    log_warn("trigger", "refused", LOG_STR("namespace", r->ns), LOG_STR("name", r->name), LOG_STR("peer", r->peer),
+             LOG_STR("error", r->error->text), LOG_INT("others_not_logged", a->unlogged_refusals));
+    a->next_refusal_ns = now_ns + NS_PER_S;
+    a->unlogged_refusals = 0;
+}
+
 /* ---- stop ---- */
 
 static void finish(void *context)
@@ -224,6 +239,7 @@ static void build_servers(struct agent *a)
         .source = {current_snapshot, a},
         .has_reflection = c->has_reflection,
         .observe = observe,
+        .refuse = log_refusal,
         .observe_context = a,
     });
     a->exporter = exporter_new(&(struct exporter_config){

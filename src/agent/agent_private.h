@@ -32,6 +32,8 @@ struct agent {
     const struct snapshot *snapshot; /* a reference; NULL before the first */
     enum snapshot_driver_state logged_driver;
     bool has_logged_driver, is_draining;
+    int64_t next_refusal_ns; /* no refusal is logged before */
+    int64_t unlogged_refusals;
     size_t n_draining;
     int exit_code;
 };

@@ -190,9 +190,15 @@ struct trigger *service_trigger(struct service *s, struct rpc_call *call, const 
 {
     struct trigger_pair *pairs;
     size_t n;
-    if (service_pairs(call, ref, &pairs, &n, e) < 0)
-        return NULL;
-    return trigger_cache_get(s->config.triggers, pairs, n, e);
+    struct trigger *t = NULL;
+    if (service_pairs(call, ref, &pairs, &n, e) == 0)
+        t = trigger_cache_get(s->config.triggers, pairs, n, e);
+    if (!t && s->config.refuse) {
+        struct service_refusal refusal = {
+            .ns = ref ? ref->namespace_ : "", .name = ref ? ref->name : "", .peer = rpc_call_peer(call), .error = e};
+        s->config.refuse(s->config.observe_context, &refusal);
+    }
+    return t;
 }
 
 void service_evaluate(struct service *s, struct rpc_call *call, const char *method,

@@ -21,6 +21,13 @@ struct service_observation {
     const struct trigger_evaluation *evaluation;
 };
 
+/* For the program's log: metadata that was refused. KEDA drops the text of a refusal from the ScaledObject's condition.
+ */
+struct service_refusal {
+    const char *ns, *name, *peer; /* ns and name are as sent, "" when the reference was missing */
+    const struct err *error;
+};
+
 struct service_config {
     struct net_loop *loop;
     struct metrics *metrics;
@@ -30,7 +37,9 @@ struct service_config {
     bool has_reflection;
     /* Called with each evaluation (may be NULL); also when it ends in an error. */
     void (*observe)(void *context, const struct service_observation *observation);
-    void *observe_context;
+    /* Called with each refusal (may be NULL): as often as a peer asks, so the program limits what it logs. */
+    void (*refuse)(void *context, const struct service_refusal *refusal);
+    void *observe_context; /* of observe and refuse */
 };
 
 struct service;

@@ -63,7 +63,7 @@ void service_fail_decode(struct rpc_call *call);
 /* The metadata of a reference as pairs in the call's arena (views into ref). NULL ref is INVALID_ARGUMENT. */
 int service_pairs(struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref, struct trigger_pair **ret_pairs,
                   size_t *ret_n, struct err *e);
-/* The trigger of a reference (a reference count for the caller), or NULL and the refusal. Counts refusals by subject.
+/* The trigger of a reference (a reference count for the caller), or NULL and the refusal, of which the program is told.
  */
 struct trigger *service_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref,
                                 struct err *e);
