@@ -8,7 +8,7 @@
 #include "rpc/rpc.h"
 #include "rpc/wire.h"
 
-enum { RPC_ATTEMPTS_MAX = 3, RPC_CONTENT_TYPE_MAX = 64 };
+enum { RPC_ATTEMPTS_MAX = 3, RPC_CONTENT_TYPE_MAX = 64, RPC_ANSWER_TEXT_MAX = ERR_TEXT_MAX - 64 };
 
 /* What the core needs from outside. */
 struct rpc_client_io {
@@ -81,7 +81,7 @@ struct rpc_client_call {
     bool is_grpc, has_encoding, has_headers, is_remote_closed;
     size_t header_bytes;
     char content_type[RPC_CONTENT_TYPE_MAX];
-    char text[ERR_TEXT_MAX];
+    char text[RPC_ANSWER_TEXT_MAX];
     struct err status;
     bool is_over, is_inside, is_told; /* inside: its message handler runs; told: `done` was called */
 };

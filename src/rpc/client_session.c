@@ -104,7 +104,7 @@ static void on_status(struct rpc_client_call *call, struct str value)
 
 static void on_content_type(struct rpc_client_call *call, struct str value)
 {
-    (void)str_copy(call->content_type, sizeof(call->content_type), value);
+    rpc_text_clean(call->content_type, sizeof(call->content_type), value);
     call->is_grpc = rpc_is_grpc_content_type(value);
 }
 

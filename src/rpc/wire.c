@@ -109,16 +109,12 @@ static size_t unescape(char *text, size_t len)
     return written;
 }
 
-void rpc_percent_decode(char *out, size_t size, struct str text)
+void rpc_text_clean(char *out, size_t size, struct str text)
 {
-    char copy[RPC_ENCODED_MAX];
-    size_t len = text.len < sizeof(copy) ? text.len : sizeof(copy), written = 0;
-    if (len)
-        memcpy(copy, text.ptr, len);
-    len = unescape(copy, len);
-    for (size_t at = 0; at < len;) {
-        size_t step = utf8_length(copy + at, len - at);
-        bool is_control = (unsigned char)copy[at] < 0x20 || copy[at] == 0x7F;
+    size_t written = 0;
+    for (size_t at = 0; at < text.len;) {
+        size_t step = utf8_length(text.ptr + at, text.len - at);
+        bool is_control = (unsigned char)text.ptr[at] < 0x20 || text.ptr[at] == 0x7F;
         if (written + (step ? step : 1) >= size)
             break;
         if (step == 0 || is_control) {
@@ -126,11 +122,20 @@ void rpc_percent_decode(char *out, size_t size, struct str text)
             at++;
             continue;
         }
-        memcpy(out + written, copy + at, step);
+        memcpy(out + written, text.ptr + at, step);
         written += step;
         at += step;
     }
     out[written] = '\0';
+}
+
+void rpc_percent_decode(char *out, size_t size, struct str text)
+{
+    char copy[RPC_ENCODED_MAX];
+    size_t len = text.len < sizeof(copy) ? text.len : sizeof(copy);
+    if (len)
+        memcpy(copy, text.ptr, len);
+    rpc_text_clean(out, size, (struct str){copy, unescape(copy, len)});
 }
 
 /* ---- header values and status ---- */

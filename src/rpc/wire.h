@@ -21,8 +21,9 @@ void rpc_timeout_format(char out[RPC_TIMEOUT_MAX], int64_t ns);
 /* Percent-encode a status text for grpc-message: 0x20-0x7E except '%' stay. Cut at RPC_TEXT_MAX bytes of text, never
  * inside a UTF-8 sequence; invalid UTF-8 becomes '?'. Returns the length written, without the NUL. */
 size_t rpc_percent_encode(char out[RPC_ENCODED_MAX], const char *text);
-/* Decode grpc-message into a sentence: bad escapes stay as they are, control characters become spaces, invalid UTF-8
- * '?'. Cut to fit. size > 0. */
+/* A peer's text as one line for people: control characters become spaces, invalid UTF-8 '?'. Cut to fit. size > 0. */
+void rpc_text_clean(char *out, size_t size, struct str text);
+/* Decode grpc-message, then the same: bad escapes stay as they are. */
 void rpc_percent_decode(char *out, size_t size, struct str text);
 
 /* Is it application/grpc, application/grpc+proto or application/grpc;...? Another subtype is not ours. */
