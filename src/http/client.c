@@ -124,11 +124,8 @@ int http_get_blocking(const char *address, const char *path, int64_t timeout_ns,
                                     .receive = receive,
                                     .close = close_get,
                                     .ended = ended};
-    struct net_connect_config config = {.address = address,
-                                        .protocol = &protocol,
-                                        .timeout_ns = timeout_ns,
-                                        .failed = dial_failed,
-                                        .context = &get};
+    struct net_connect_config config = {
+        .address = address, .protocol = &protocol, .timeout_ns = timeout_ns, .failed = dial_failed, .context = &get};
     if (check_path(path, e) < 0)
         return -1;
     get.loop = net_loop_new(NULL, e);

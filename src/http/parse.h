@@ -9,9 +9,9 @@
 
 /* Where the search for the head's end has come to. Zero at the start of each request. */
 struct http_scan {
-    size_t done;          /* bytes looked at; they are not looked at again */
-    size_t line_start;    /* of the line being read */
-    size_t start;         /* of the request line: an empty line before it is passed over (RFC 9112, 2.2) */
+    size_t done;       /* bytes looked at; they are not looked at again */
+    size_t line_start; /* of the line being read */
+    size_t start;      /* of the request line: an empty line before it is passed over (RFC 9112, 2.2) */
     bool has_passed_empty;
 };
 
@@ -21,8 +21,8 @@ struct http_refusal {
     const char *text;
 };
 
-/* Look for the end of the head in bytes[0..len), which grows from call to call. Returns the head's length with its empty
- * line, 0 when there must be more, or -1: over max_bytes, or bytes that no head may have. */
+/* Look for the end of the head in bytes[0..len), which grows from call to call. Returns the head's length with its
+ * empty line, 0 when there must be more, or -1: over max_bytes, or bytes that no head may have. */
 long http_scan_head(struct http_scan *scan, const char *bytes, size_t len, size_t max_bytes,
                     struct http_refusal *ret_refusal);
 

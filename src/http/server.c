@@ -1,5 +1,6 @@
 /* The HTTP/1.1 server on net's connections: one session per connection, requests one after the other, answers from the
- * GET table, bodies fed as the peer takes them. Owns the request deadlines; reads no byte of a head itself (parse.c). */
+ * GET table, bodies fed as the peer takes them. Owns the request deadlines; reads no byte of a head itself (parse.c).
+ */
 #include "http/http.h"
 
 #include "http/parse.h"
@@ -83,7 +84,8 @@ static void wait_for(struct http_session *session, enum waiting waiting)
         net_timer_stop(session->timer);
     else
         net_timer_start(session->timer,
-                        limits[waiting == WAITING_HEAD ? NET_LIMIT_HEADERS_MS : NET_LIMIT_IDLE_HTTP1_MS] * NS_PER_MS, 0);
+                        limits[waiting == WAITING_HEAD ? NET_LIMIT_HEADERS_MS : NET_LIMIT_IDLE_HTTP1_MS] * NS_PER_MS,
+                        0);
 }
 
 /* ---- answers ---- */

@@ -16,7 +16,8 @@ static int parse_port(struct str text, const char *address, int *ret_port, struc
 {
     uint64_t port;
     if (num_parse_u64(text, &port) < 0 || port > 65535)
-        return err_set(e, ERR_INVALID_ARGUMENT, "address \"%.200s\": the port must be a number from 0 to 65535", address);
+        return err_set(e, ERR_INVALID_ARGUMENT, "address \"%.200s\": the port must be a number from 0 to 65535",
+                       address);
     *ret_port = (int)port;
     return 0;
 }

@@ -1,5 +1,5 @@
-/* The life of a connection: states, deadlines, its session, output accounting and its end. How bytes cross the socket is
- * conn_io.c's business. */
+/* The life of a connection: states, deadlines, its session, output accounting and its end. How bytes cross the socket
+ * is conn_io.c's business. */
 #include "net/conn.h"
 
 #include <assert.h>
@@ -245,8 +245,8 @@ static void bury(struct net_conn *conn)
         free(conn);
 }
 
-/* Sessions' close may end further connections and free listeners, which comes back here. The connection whose session is
- * being called stays for the end of the turn. */
+/* Sessions' close may end further connections and free listeners, which comes back here. The connection whose session
+ * is being called stays for the end of the turn. */
 void net_conns_bury(struct net_loop *loop)
 {
     struct net_conn *spared = NULL;

@@ -17,11 +17,11 @@ enum net_conn_state {
 
 /* Why a connection ended: label values of a metric. */
 #define NET_ENDS(X)                                                                                                    \
-    X(PEER, "peer")         /* the peer closed */                                                                      \
-    X(LOCAL, "local")       /* our protocol closed */                                                                  \
-    X(ERROR, "error")       /* the network or TLS failed */                                                            \
-    X(LIMIT, "limit")       /* a deadline or ceiling was hit */                                                        \
-    X(ABORTED, "aborted")   /* net_conn_abort, or its listener went */
+    X(PEER, "peer")       /* the peer closed */                                                                        \
+    X(LOCAL, "local")     /* our protocol closed */                                                                    \
+    X(ERROR, "error")     /* the network or TLS failed */                                                              \
+    X(LIMIT, "limit")     /* a deadline or ceiling was hit */                                                          \
+    X(ABORTED, "aborted") /* net_conn_abort, or its listener went */
 
 enum net_end {
 #define X(id, name) NET_END_##id,

@@ -1,5 +1,5 @@
-/* Bytes across a connection's socket, plain or TLS: the handshake, which protocol the first bytes speak, reading within a
- * turn's budget, writing at its end, and the orderly close. */
+/* Bytes across a connection's socket, plain or TLS: the handshake, which protocol the first bytes speak, reading within
+ * a turn's budget, writing at its end, and the orderly close. */
 #include "net/conn.h"
 
 #include <assert.h>
@@ -344,8 +344,8 @@ static bool write_output(struct net_conn *conn)
     return true;
 }
 
-/* All is sent: say so, and wait for the peer's end, because closing with unread input makes the kernel send a reset that
- * can overtake our last bytes. */
+/* All is sent: say so, and wait for the peer's end, because closing with unread input makes the kernel send a reset
+ * that can overtake our last bytes. */
 static void finish_close(struct net_conn *conn)
 {
     net_conn_close_session(conn);

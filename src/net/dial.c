@@ -1,5 +1,5 @@
-/* Dialling: looking a name up off the loop, trying its addresses in turn within one time limit, and telling the owner when
- * none answers. From the connected socket on, conn_io.c goes on. */
+/* Dialling: looking a name up off the loop, trying its addresses in turn within one time limit, and telling the owner
+ * when none answers. From the connected socket on, conn_io.c goes on. */
 #include "net/conn.h"
 
 #include <arpa/inet.h>
@@ -15,7 +15,7 @@
 
 enum { ADDRESSES_MAX = 8 };
 #define DIAL_TIMEOUT_DEFAULT_NS (10 * NS_PER_S)
-#define ATTEMPT_MIN_NS (250 * NS_PER_MS)
+#define ATTEMPT_MIN_NS          (250 * NS_PER_MS)
 
 struct target {
     struct sockaddr_storage address;

@@ -1,7 +1,7 @@
 /* net: the only owner of sockets, TLS, timers, signals and the event loop. It moves bytes between peers and protocol
- * sessions (http/, rpc/), under absolute deadlines and ceilings; it knows no protocol but TLS's ALPN and HTTP/2's preface.
- * One thread uses everything here, but for net_wakeup_send. Callbacks may destroy their owner: frees are deferred to the
- * end of the turn. */
+ * sessions (http/, rpc/), under absolute deadlines and ceilings; it knows no protocol but TLS's ALPN and HTTP/2's
+ * preface. One thread uses everything here, but for net_wakeup_send. Callbacks may destroy their owner: frees are
+ * deferred to the end of the turn. */
 #ifndef NET_NET_H
 #define NET_NET_H
 
@@ -14,7 +14,8 @@
 /* ---- loop, timers, signals, work ---- */
 
 struct net_loop;
-/* metrics outlives the loop. NULL and an error when the system refuses. SIGPIPE is ignored from here on. */
+/* metrics (NULL = of its own) outlives the loop. NULL and an error when the system refuses. SIGPIPE is ignored from
+ * here on. */
 struct net_loop *net_loop_new(struct metrics *metrics, struct err *e);
 /* Ends what is left: listeners and connections are aborted (their sessions get `close`), deferred calls run, work still
  * off the loop is waited for and its done called. Free timers, signals and wakeups before. Accepts NULL. */
@@ -59,8 +60,8 @@ void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(v
 
 /* X(id, name, default, help). Times in ms, sizes in bytes. grpc-http2.md section 4 has the reason for each. */
 #define NET_LIMITS(X)                                                                                                  \
-    X(CONNECTIONS, "connections", 12000, "open connections")                                                          \
-    X(CONNECTIONS_PER_IP, "connections_per_ip", 4000, "open connections from one address")                            \
+    X(CONNECTIONS, "connections", 12000, "open connections")                                                           \
+    X(CONNECTIONS_PER_IP, "connections_per_ip", 4000, "open connections from one address")                             \
     X(HANDSHAKE_MS, "handshake_ms", 5000, "TLS handshake, absolute")                                                   \
     X(PREFACE_MS, "preface_ms", 5000, "first bytes: HTTP/2 preface and SETTINGS, absolute")                            \
     X(HEADERS_MS, "headers_ms", 10000, "one request's headers, absolute")                                              \
@@ -134,8 +135,8 @@ struct net_conn;
  * A protocol must outlive its connections. */
 struct net_protocol {
     const char *name;
-    const char *alpn; /* "h2", "http/1.1" */
-    void *context;    /* passed to open */
+    const char *alpn;                                    /* "h2", "http/1.1" */
+    void *context;                                       /* passed to open */
     void *(*open)(void *context, struct net_conn *conn); /* NULL refuses: the connection is aborted */
     /* Bytes from the peer. Returns 0, or -1 to close once pending output is sent. */
     int (*receive)(void *session, const uint8_t *bytes, size_t len);
@@ -183,7 +184,8 @@ const char *net_listener_address(const struct net_listener *listener);
 int net_listener_port(const struct net_listener *listener); /* 0 for unix */
 /* Take no more connections and drain those there are; done(context) when the last is gone or after grace. */
 void net_listener_drain(struct net_listener *listener, int64_t grace_ns, void (*done)(void *context), void *context);
-/* Aborts what is open; its sessions are closed when this returns (but for the one whose callback calls it). Accepts NULL. */
+/* Aborts what is open; its sessions are closed when this returns (but for the one whose callback calls it). Accepts
+ * NULL. */
 void net_listener_free(struct net_listener *listener);
 
 /* ---- dialling ---- */
@@ -209,24 +211,25 @@ int net_split_address(const char *address, char host[256], int *ret_port, struct
 /* ---- GET and HEAD handlers, shared by HTTP/1.1 and HTTP/2 ---- */
 
 struct net_get_request {
-    struct str path;  /* decoded, without the query */
-    struct str query; /* raw, without '?'; empty when none */
+    struct str path;                                /* decoded, without the query */
+    struct str query;                               /* raw, without '?'; empty when none */
     struct str accept, accept_encoding, user_agent; /* "" when absent */
     bool is_head;
 };
 struct net_get_response {
-    int status;               /* 200 unless set */
-    const char *content_type; /* static text */
+    int status;                   /* 200 unless set */
+    const char *content_type;     /* static text */
     const char *content_encoding; /* static text or NULL */
-    struct buf body;          /* initialised, with a ceiling; dropped for HEAD after its length was taken */
-    char extra[256];          /* further header lines "name: value\r\n" or "" */
+    struct buf body;              /* initialised, with a ceiling; dropped for HEAD after its length was taken */
+    char extra[256];              /* further header lines "name: value\r\n" or "" */
 };
 struct net_gets;
 struct net_gets *net_gets_new(void);
 void net_gets_free(struct net_gets *gets);
 /* path is exact, or a prefix when it ends in '/'. The longest match wins. */
 void net_gets_add(struct net_gets *gets, const char *path,
-                  void (*handler)(void *context, const struct net_get_request *request, struct net_get_response *response),
+                  void (*handler)(void *context, const struct net_get_request *request,
+                                  struct net_get_response *response),
                   void *context);
 /* Fill *response (the caller does buf_fini(&response->body)); 404 with a list of what there is when nothing matches,
  * 500 when the handler passed the body's ceiling. "/" alone is exact. */

@@ -1,5 +1,5 @@
-/* Timers: a binary heap of deadlines under one libuv timer, so that a deadline costs a connection 56 bytes and no system
- * call. Owns the order of firing; when the loop wakes up for it is loop.c's business. */
+/* Timers: a binary heap of deadlines under one libuv timer, so that a deadline costs a connection 56 bytes and no
+ * system call. Owns the order of firing; when the loop wakes up for it is loop.c's business. */
 #include "net/loop.h"
 
 #include <assert.h>

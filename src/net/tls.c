@@ -1,5 +1,5 @@
-/* net_tls: one set of files, the context made of them, and the watch that replaces it. Kubernetes swaps mounted Secrets by
- * a symlink; stat through it tells. Files are read off the loop. Knows no OpenSSL. */
+/* net_tls: one set of files, the context made of them, and the watch that replaces it. Kubernetes swaps mounted Secrets
+ * by a symlink; stat through it tells. Files are read off the loop. Knows no OpenSSL. */
 #include "net/tls.h"
 
 #include "net/loop.h"
@@ -20,7 +20,7 @@ struct reload {
     struct net_tls_files files; /* texts owned here */
     struct stamps loaded, failed;
     struct tls_context *context; /* found: new and fit */
-    bool has_changed, has_failed;
+    bool has_failed;
     struct err error;
 };
 
@@ -132,7 +132,6 @@ static void look_at_files(void *context)
     stamp_files(&reload->files, &now);
     if (!reload->is_forced && are_same(&now, &reload->loaded))
         return;
-    reload->has_changed = true;
     reload->context = load(reload->is_server, &reload->files, &now, &reload->error);
     reload->has_failed = reload->context == NULL;
     *(reload->context ? &reload->loaded : &reload->failed) = now;
@@ -151,18 +150,23 @@ static void refuse(struct net_tls *tls, const struct reload *reload)
         tls->told(tls->told_context, &tls->error);
 }
 
+static void tell_success(struct net_tls *tls)
+{
+    tls->error = (struct err){.class = ERR_NONE};
+    metric_set(series_of(tls->loop->series.tls_reload_ok, tls), 1);
+    if (tls->told)
+        tls->told(tls->told_context, NULL);
+}
+
 static void take(struct net_tls *tls, struct reload *reload)
 {
     tls_context_unref(tls->context);
     tls->context = reload->context;
     reload->context = NULL;
     tls->loaded = reload->loaded;
-    tls->error = (struct err){.class = ERR_NONE};
     metric_add(series_of(tls->loop->series.tls_reloads, tls), 1);
-    metric_set(series_of(tls->loop->series.tls_reload_ok, tls), 1);
     show_expiry(tls);
-    if (tls->told)
-        tls->told(tls->told_context, NULL);
+    tell_success(tls);
 }
 
 /* A certificate that is not valid today never replaces one that is. */
@@ -199,6 +203,8 @@ static void looked_at_files(void *context)
             refuse(tls, reload);
         else if (reload->context)
             take(tls, reload);
+        else if (tls->error.class != ERR_NONE)
+            tell_success(tls); /* the unfit files are gone, those in use are back */
         if (tls->is_reload_wanted)
             start_reload(tls, true);
     }

@@ -22,9 +22,11 @@ enum tls_result { TLS_OK, TLS_WANT_READ, TLS_WANT_WRITE, TLS_ENDED, TLS_FAILED }
 struct tls_offer {
     bool has_h2, has_http1;
 };
-/* A session on a connected socket; the context may go before it. `offer` is what a server selects from by ALPN, h2 first. */
+/* A session on a connected socket; the context may go before it. `offer` is what a server selects from by ALPN, h2
+ * first. */
 struct tls_session *tls_session_new_server(struct tls_context *context, int fd, struct tls_offer offer);
-/* name is verified (DNS name or IP address) and, for a DNS name, sent as SNI. alpn is the protocol that must be selected. */
+/* name is verified (DNS name or IP address) and, for a DNS name, sent as SNI. alpn is the protocol that must be
+ * selected. */
 struct tls_session *tls_session_new_client(struct tls_context *context, int fd, const char *name, const char *alpn,
                                            struct err *e);
 void tls_session_free(struct tls_session *session); /* accepts NULL */

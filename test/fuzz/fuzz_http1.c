@@ -1,5 +1,5 @@
-/* HTTP/1 heads from arbitrary bytes. Whatever the pieces in which the bytes come, the same head is found; what is taken as a
- * request has a path and no control characters; replies are read without trouble. */
+/* HTTP/1 heads from arbitrary bytes. Whatever the pieces in which the bytes come, the same head is found; what is taken
+ * as a request has a path and no control characters; replies are read without trouble. */
 #include "http/parse.h"
 
 #include <stdint.h>

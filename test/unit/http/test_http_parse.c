@@ -230,9 +230,12 @@ static void test_replies(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_refusals_have_the_right_status), cmocka_unit_test(test_a_request_is_read_into_its_parts),
-        cmocka_unit_test(test_what_is_absent_is_empty),        cmocka_unit_test(test_connection_close_wins),
-        cmocka_unit_test(test_too_many_fields_are_refused),    cmocka_unit_test(test_the_length_of_a_head_is_limited),
+        cmocka_unit_test(test_refusals_have_the_right_status),
+        cmocka_unit_test(test_a_request_is_read_into_its_parts),
+        cmocka_unit_test(test_what_is_absent_is_empty),
+        cmocka_unit_test(test_connection_close_wins),
+        cmocka_unit_test(test_too_many_fields_are_refused),
+        cmocka_unit_test(test_the_length_of_a_head_is_limited),
         cmocka_unit_test(test_replies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

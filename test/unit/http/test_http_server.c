@@ -1,4 +1,5 @@
-/* The HTTP/1.1 server through real loopback sockets: what goes over the wire, connection reuse, deadlines, big bodies. */
+/* The HTTP/1.1 server through real loopback sockets: what goes over the wire, connection reuse, deadlines, big bodies.
+ */
 #include "net/peer.h"
 
 #include "http/http.h"
@@ -102,8 +103,9 @@ static void test_a_head_gets_the_length_and_no_body(void **state)
 static void test_pipelined_requests_are_answered_in_order(void **state)
 {
     struct world *w = (struct world *)*state;
-    peer_say(w->fd, "GET /hello?1 HTTP/1.1\r\nHost: x\r\n\r\nGET /hello?2 HTTP/1.1\r\nHost: x\r\n\r\n"
-                    "GET /hello?3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\nGET /hello?4 HTTP/1.1\r\nHost: x\r\n\r\n");
+    peer_say(w->fd,
+             "GET /hello?1 HTTP/1.1\r\nHost: x\r\n\r\nGET /hello?2 HTTP/1.1\r\nHost: x\r\n\r\n"
+             "GET /hello?3 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\nGET /hello?4 HTTP/1.1\r\nHost: x\r\n\r\n");
     peer_read_all(w->loop, w->fd, &w->got);
     const char *first = strstr(buf_cstr(&w->got), "query=1"), *second = strstr(buf_cstr(&w->got), "query=2");
     const char *third = strstr(buf_cstr(&w->got), "query=3");
@@ -137,7 +139,8 @@ static void test_http_1_0_closes_unless_keep_alive_is_asked_for(void **state)
 static void test_a_refused_request_closes_the_connection(void **state)
 {
     struct world *w = (struct world *)*state;
-    peer_say(w->fd, "POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhelloGET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    peer_say(w->fd,
+             "POST /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhelloGET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
     peer_read_all(w->loop, w->fd, &w->got);
     assert_true(str_has_prefix(str_of(buf_cstr(&w->got)), "HTTP/1.1 405 Method Not Allowed\r\n"));
     assert_non_null(strstr(buf_cstr(&w->got), "Allow: GET, HEAD\r\n"));

@@ -1,5 +1,5 @@
-/* The other end in tests of net and http: a plain socket in the same process, and turning the loop until something is so.
- * Nothing here sleeps; a wait that lasts 20 s of real time is a failure. */
+/* The other end in tests of net and http: a plain socket in the same process, and turning the loop until something is
+ * so. Nothing here sleeps; a wait that lasts 20 s of real time is a failure. */
 #ifndef TEST_NET_PEER_H
 #define TEST_NET_PEER_H
 

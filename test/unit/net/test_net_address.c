@@ -99,8 +99,8 @@ static void test_the_longest_match_answers(void **state)
         {"", 404, NULL},
     };
     static const char *const paths[][2] = {
-        {"/readyz/", "readyz tree"}, {"/", "root"},     {"/metrics", "metrics"},
-        {"/readyz", "readyz"},       {"/readyz/deep/", "deep tree"},
+        {"/readyz/", "readyz tree"},    {"/", "root"}, {"/metrics", "metrics"}, {"/readyz", "readyz"},
+        {"/readyz/deep/", "deep tree"},
     };
     struct net_gets *gets = net_gets_new();
     (void)state;

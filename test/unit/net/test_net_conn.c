@@ -1,5 +1,5 @@
-/* Connections without TLS on loopback: which protocol is chosen, output and its ceiling, deadlines, caps, draining, age,
- * and that callbacks may end what calls them. The protocols here are small and made for the tests. */
+/* Connections without TLS on loopback: which protocol is chosen, output and its ceiling, deadlines, caps, draining,
+ * age, and that callbacks may end what calls them. The protocols here are small and made for the tests. */
 #include "net/peer.h"
 
 #include <fcntl.h>
@@ -131,7 +131,8 @@ static int set_up(void **state)
     w->loop = net_loop_new(w->metrics, &e);
     w->limits = net_limits_default;
     w->h2 = (struct net_protocol){"h2", "h2", w, open_h2, receive, writable, drain, close_session, NULL};
-    w->http1 = (struct net_protocol){"http/1.1", "http/1.1", w, open_http1, receive, writable, drain, close_session, NULL};
+    w->http1 =
+        (struct net_protocol){"http/1.1", "http/1.1", w, open_http1, receive, writable, drain, close_session, NULL};
     buf_init(&w->got, 64 << 20);
     listen_at(w, "127.0.0.1:0");
     *state = w;
@@ -513,7 +514,8 @@ static void test_connections_are_capped_by_address(void **state)
     peer_read_all(w->loop, second, &w->got);
     assert_double_same(limit_hits(w->metrics, NET_LIMIT_CONNECTIONS_PER_IP), 1);
 
-    struct sockaddr_in here = {.sin_family = AF_INET}, there = {.sin_family = AF_INET}; /* from 127.0.0.2 there is room */
+    struct sockaddr_in here = {.sin_family = AF_INET},
+                       there = {.sin_family = AF_INET}; /* from 127.0.0.2 there is room */
     here.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
     there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     there.sin_port = htons((uint16_t)net_listener_port(w->listener));
