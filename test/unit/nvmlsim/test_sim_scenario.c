@@ -396,6 +396,43 @@ static void test_the_built_in_scenario_has_two_gpus(void **state)
     scenario_free(s);
 }
 
+static void assert_in_guide(struct buf *guide, const char *name)
+{
+    char quoted[64];
+    (void)snprintf(quoted, sizeof(quoted), "`%s`", name);
+    bool is_there = strstr(buf_cstr(guide), quoted) != NULL;
+    if (!is_there)
+        print_message("docs/nvmlsim.md does not mention %s\n", quoted);
+    assert_true(is_there);
+}
+
+static void test_the_guide_names_every_key_board_and_fault(void **state)
+{
+    (void)state;
+    const char *folder = getenv("TEST_DATA");
+    if (!folder)
+        skip();
+    char path[512];
+    struct err e = {0};
+    BUF_AUTO struct buf guide;
+    buf_init(&guide, 1 << 20);
+    (void)snprintf(path, sizeof(path), "%s/../docs/nvmlsim.md", folder);
+    assert_int_equal(file_read(path, &guide, &e), 0);
+#define X(name, key, lowest, highest, is_of_instance) assert_in_guide(&guide, key);
+    SIGNALS(X)
+#undef X
+#define X(name, key) assert_in_guide(&guide, key);
+    ECC_COUNTS(X)
+#undef X
+#define X(name, key, rc) assert_in_guide(&guide, key);
+    FAULTS(X)
+#undef X
+    size_t n;
+    const struct board *all = board_all(&n);
+    for (size_t i = 0; i < n; i++)
+        assert_in_guide(&guide, all[i].key);
+}
+
 static void test_every_board_is_whole(void **state)
 {
     (void)state;
@@ -436,6 +473,7 @@ int main(void)
         cmocka_unit_test(test_faults_know_functions_prefixes_and_fields),
         cmocka_unit_test(test_too_large_a_file_is_refused),
         cmocka_unit_test(test_the_built_in_scenario_has_two_gpus),
+        cmocka_unit_test(test_the_guide_names_every_key_board_and_fault),
         cmocka_unit_test(test_every_board_is_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
