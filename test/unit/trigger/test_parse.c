@@ -255,6 +255,9 @@ static void test_scope_comes_from_the_program_unless_given(void **state)
     TRIGGER_AUTO plain = parse_with(&hub_settings, METADATA("profile", "batch"));
     assert_int_equal(plain->aggregation, SCALING_AVG); /* avg by default in scope workload */
     assert_int_equal(plain->n_warnings, 0);
+    /* the hub reads the pods' own pages */
+    TRIGGER_AUTO engine = parse_with(&hub_settings, METADATA("profile", "vllm-queue-depth"));
+    assert_int_equal(engine->metric, TRIGGER_VLLM_QUEUE_DEPTH);
     TRIGGER_AUTO cluster = parse_with(&hub_settings, METADATA("scope", "cluster"));
     assert_int_equal(cluster->aggregation, SCALING_MAX);
     assert_false(cluster->is_for_hub);
