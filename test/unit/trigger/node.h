@@ -102,4 +102,40 @@ static inline void node_evaluate(struct node *n, const struct trigger *t, struct
     trigger_evaluate(t, n->latest, n->now_ns, &n->arena, ret);
 }
 
+/* What comes out for a node: the value or -1, and active as 1, 0 or -1 for an error. */
+struct answer {
+    double value;
+    int active;
+    struct trigger_evaluation all;
+};
+
+static inline struct answer ask(struct node *n, struct metadata m)
+{
+    static struct trigger *last; /* answers refer to it until the next question */
+    trigger_unref(last);
+    last = parse_with(&agent_settings, m);
+    struct answer a;
+    node_evaluate(n, last, &a.all);
+    a.value = a.all.value_error.class == ERR_NONE ? a.all.value : -1;
+    a.active = a.all.active_error.class == ERR_NONE ? a.all.is_active : -1;
+    return a;
+}
+#define ASK(n, ...)     ask(&(n), METADATA(__VA_ARGS__))
+#define VALUE(n, ...)   (ASK(n __VA_OPT__(, ) __VA_ARGS__).value)
+#define ACTIVE(n, ...)  (ASK(n __VA_OPT__(, ) __VA_ARGS__).active)
+#define WARNED(a, part) has_warning((const char(*)[TRIGGER_TEXT_MAX])(a).all.warnings, (a).all.n_warnings, (part))
+
+static inline void assert_refused(const struct answer *a, enum err_class class, const char *part)
+{
+    assert_int_equal(a->all.value_error.class, class);
+    assert_contains(a->all.value_error.text, part);
+}
+
+static inline void assert_both_refused(const struct answer *a, enum err_class class, const char *part)
+{
+    assert_refused(a, class, part);
+    assert_int_equal(a->all.active_error.class, class);
+    assert_string_equal(a->all.active_error.text, a->all.value_error.text);
+}
+
 #endif
