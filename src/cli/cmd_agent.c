@@ -253,10 +253,17 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
     return 0;
 }
 
+/* The defaults read by reloads: `last` is in force; `before` was, until the agent had taken over `last`. */
+struct reloads {
+    const struct option_set *running;
+    struct trigger_default *last, *before;
+};
+
 /* The file again, under the same flags and environment: values of the old file are forgotten first. */
 static int reload(void *context, struct agent_reloadable *ret, struct err *e)
 {
-    const struct option_set *running = context;
+    struct reloads *reloads = (struct reloads *)context;
+    const struct option_set *running = reloads->running;
     struct option_set fresh;
     option_set_init(&fresh, running->defs, running->n, running->env_prefix);
     for (size_t i = 0; i < running->n; i++)
@@ -267,16 +274,21 @@ static int reload(void *context, struct agent_reloadable *ret, struct err *e)
     struct agent_reloadable next = {0};
     int rc = fill_reloadable(&fresh, &next, e);
     option_set_fini(&fresh);
-    if (rc == 0)
-        *ret = next; /* the old defaults stay allocated: a reload is rare and a trigger may be reading them */
-    else
+    if (rc < 0) {
         free(next.defaults);
-    return rc;
+        return rc;
+    }
+    free(reloads->before);
+    reloads->before = reloads->last;
+    reloads->last = next.defaults;
+    *ret = next;
+    return 0;
 }
 
 static int run(struct option_set *set)
 {
-    struct agent_config config = {.reload = reload, .reload_context = set};
+    struct reloads reloads = {.running = set};
+    struct agent_config config = {.reload = reload, .reload_context = &reloads};
     struct err e;
     if (set->operands.len) {
         (void)err_set(&e, ERR_INVALID_ARGUMENT, "agent takes no operand, but was given \"%s\"", set->operands.items[0]);
@@ -294,6 +306,8 @@ static int run(struct option_set *set)
     }
     int rc = agent_run(&config);
     free(config.reloadable.defaults);
+    free(reloads.before);
+    free(reloads.last);
     return rc;
 }
 
