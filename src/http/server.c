@@ -16,7 +16,7 @@ struct http_server {
     struct net_protocol protocol;
 };
 
-enum waiting { WAITING_NOTHING, WAITING_IDLE, WAITING_HEAD };
+enum waiting { WAITING_NOTHING, WAITING_IDLE, WAITING_HEAD, WAITING_TURN };
 
 struct http_session {
     struct http_server *server;
@@ -29,6 +29,7 @@ struct http_session {
     size_t body_sent;
     bool is_answering, is_last; /* close after this answer */
     bool is_draining, is_ended;
+    bool has_more; /* bytes wait for the next turn, and nothing is read meanwhile */
 };
 
 static const struct metric_desc requests_desc = {
@@ -82,6 +83,8 @@ static void wait_for(struct http_session *session, enum waiting waiting)
     session->waiting = waiting;
     if (waiting == WAITING_NOTHING)
         net_timer_stop(session->timer);
+    else if (waiting == WAITING_TURN)
+        net_timer_start(session->timer, 0, 0); /* fires in the next turn */
     else
         net_timer_start(session->timer,
                         limits[waiting == WAITING_HEAD ? NET_LIMIT_HEADERS_MS : NET_LIMIT_IDLE_HTTP1_MS] * NS_PER_MS,
@@ -220,10 +223,18 @@ static bool can_answer(const struct http_session *session)
            net_conn_unsent_bytes(session->conn) < half_of_output(session);
 }
 
+/* Some of what has come; a peer that asks for much at once gets it over several turns, with others between. */
 static void handle_requests(struct http_session *session)
 {
     size_t used = 0;
+    int64_t left = net_conn_limits(session->conn)->values[NET_LIMIT_REQUESTS_PER_TURN];
+    session->has_more = false;
     while (can_answer(session) && used < session->in.len) {
+        if (left-- <= 0) {
+            session->has_more = true;
+            net_limit_hit(net_conn_loop(session->conn), NET_LIMIT_REQUESTS_PER_TURN);
+            break;
+        }
         long len = handle_request(session, session->in.data + used, session->in.len - used);
         if (len < 0)
             used = session->in.len; /* what follows a refused request is not looked at */
@@ -241,8 +252,11 @@ static void settle(struct http_session *session)
 {
     bool can_go_on = can_answer(session);
     net_conn_set_busy(session->conn, session->is_answering || session->in.len > 0);
+    net_conn_set_reading(session->conn, !session->has_more);
     if (!can_go_on)
         wait_for(session, WAITING_NOTHING); /* the peer's taking of output is limited by net */
+    else if (session->has_more)
+        wait_for(session, WAITING_TURN);
     else if (session->is_ended || (session->is_draining && session->in.len == 0))
         net_conn_close(session->conn);
     else
@@ -286,11 +300,16 @@ static void ended(void *context)
     settle(session);
 }
 
-static void timed_out(void *context)
+static void timer_fired(void *context)
 {
     struct http_session *session = (struct http_session *)context;
     static const struct http_refusal too_slow = {408, "the request did not arrive in time"};
     bool is_idle = session->waiting == WAITING_IDLE;
+    if (session->waiting == WAITING_TURN) {
+        handle_requests(session);
+        settle(session);
+        return;
+    }
     net_limit_hit(net_conn_loop(session->conn), is_idle ? NET_LIMIT_IDLE_HTTP1_MS : NET_LIMIT_HEADERS_MS);
     if (is_idle || session->in.len == 0)
         net_conn_close(session->conn);
@@ -306,7 +325,7 @@ static void *open_session(void *context, struct net_conn *conn)
     session->server = (struct http_server *)context;
     session->conn = conn;
     buf_init(&session->in, 2 * CHUNK_MAX_BYTES);
-    session->timer = net_timer_new(net_conn_loop(conn), timed_out, session);
+    session->timer = net_timer_new(net_conn_loop(conn), timer_fired, session);
     net_conn_established(conn); /* the first request has the deadline of every request */
     wait_for(session, WAITING_HEAD);
     return session;

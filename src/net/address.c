@@ -50,7 +50,7 @@ int net_split_address(const char *address, char host[256], int *ret_port, struct
     for (size_t i = 0; i < name.len; i++)
         if ((unsigned char)name.ptr[i] <= ' ' || name.ptr[i] == '/')
             return err_set(e, ERR_INVALID_ARGUMENT, "address \"%.200s\" is not understood: %s", address, forms);
-    int port;
+    int port = 0;
     if (parse_port(rest, address, &port, e) < 0)
         return -1;
     (void)str_copy(host, 256, name);

@@ -144,7 +144,8 @@ void net_conn_open(struct net_conn *conn, const struct net_protocol *protocol)
     }
     if (conn->is_inbound) {
         double jitter = 0.9 + 0.2 * net_random(loop);
-        conn->age_at_ns = net_now_ns(loop) + (int64_t)((double)limit_ns(conn, NET_LIMIT_CONNECTION_AGE_MS) * jitter);
+        int64_t age_ns = (int64_t)((double)limit_ns(conn, NET_LIMIT_CONNECTION_AGE_MS) * jitter);
+        conn->age_at_ns = age_ns > 0 ? net_now_ns(loop) + age_ns : 0;
     }
     loop->current = conn;
     conn->session = protocol->open(protocol->context, conn);

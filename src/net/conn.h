@@ -57,6 +57,7 @@ struct net_conn {
     bool is_inbound, has_poll, has_ip, has_end;
     bool is_dirty, is_again; /* listed in the loop */
     bool is_half_full;       /* output reached half of its ceiling: nothing is read */
+    bool is_paused;          /* the session wants nothing read */
     bool is_draining, is_busy, is_established;
     bool is_ended;    /* the peer has sent its last byte */
     bool wants_write; /* the last write or handshake step waits for room */

@@ -197,7 +197,8 @@ void net_conn_start(struct net_conn *conn)
 
 static bool is_reading(const struct net_conn *conn)
 {
-    return (conn->state == CONN_OPEN || conn->state == CONN_SNIFF) && !conn->is_ended && !conn->is_half_full;
+    return (conn->state == CONN_OPEN || conn->state == CONN_SNIFF) && !conn->is_ended && !conn->is_half_full &&
+           !conn->is_paused;
 }
 
 static void peer_ended(struct net_conn *conn)
@@ -221,6 +222,20 @@ void net_conn_mark_again(struct net_conn *conn)
         return;
     conn->is_again = true;
     vec_push(&conn->loop->again, conn);
+}
+
+/* What TLS has decrypted already, readiness will not announce. */
+static void look_for_pending(struct net_conn *conn)
+{
+    if (conn->tls && is_reading(conn) && tls_pending(conn->tls) > 0)
+        net_conn_mark_again(conn);
+}
+
+void net_conn_set_reading(struct net_conn *conn, bool is_on)
+{
+    conn->is_paused = !is_on;
+    net_conn_update_poll(conn);
+    look_for_pending(conn);
 }
 
 static size_t turn_budget(const struct net_conn *conn)
@@ -248,8 +263,7 @@ static void read_input(struct net_conn *conn)
         lost(conn, errno ? errno : EPROTO);
     if (left == 0)
         net_limit_hit(conn->loop, NET_LIMIT_READ_BYTES_PER_TURN);
-    if (conn->tls && is_reading(conn) && tls_pending(conn->tls) > 0)
-        net_conn_mark_again(conn);
+    look_for_pending(conn);
 }
 
 static void discard_input(struct net_conn *conn)
@@ -360,11 +374,10 @@ static void finish_close(struct net_conn *conn)
     net_conn_set_phase(conn, NET_LIMIT_LINGER_MS);
 }
 
-static void resume_input(struct net_conn *conn)
+static void output_fell(struct net_conn *conn)
 {
     conn->is_half_full = false;
-    if (conn->tls && tls_pending(conn->tls) > 0)
-        net_conn_mark_again(conn);
+    look_for_pending(conn);
     if (!conn->protocol->writable || conn->state != CONN_OPEN)
         return;
     conn->loop->current = conn;
@@ -382,7 +395,7 @@ static void flush(struct net_conn *conn)
     if (conn->state == CONN_CLOSING && unsent == 0)
         finish_close(conn);
     else if (conn->is_half_full && unsent < (size_t)conn->limits->values[NET_LIMIT_OUTPUT_BYTES] / 2)
-        resume_input(conn);
+        output_fell(conn);
     net_conn_update_poll(conn);
 }
 

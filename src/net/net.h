@@ -70,7 +70,7 @@ void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(v
     X(WRITE_STALL_MS, "write_stall_ms", 20000, "no progress in writing to a peer")                                     \
     X(KEEPALIVE_MS, "keepalive_ms", 60000, "silence before we ping")                                                   \
     X(KEEPALIVE_TIMEOUT_MS, "keepalive_timeout_ms", 20000, "ACK of that ping")                                         \
-    X(CONNECTION_AGE_MS, "connection_age_ms", 1800000, "age at which a connection is drained, +-10 %")                 \
+    X(CONNECTION_AGE_MS, "connection_age_ms", 1800000, "age at which a connection is drained, +-10 %; 0 = never")      \
     X(CONNECTION_AGE_GRACE_MS, "connection_age_grace_ms", 30000, "time for open calls after that")                     \
     X(IDLE_HTTP1_MS, "idle_http1_ms", 60000, "HTTP/1.1 keep-alive without a request")                                  \
     X(OUTPUT_BYTES, "output_bytes", 1048576, "unsent output of one connection")                                        \
@@ -90,6 +90,7 @@ void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(v
     X(FRAMES_PER_TURN, "frames_per_turn", 2000, "frames of one connection handled in one turn")                        \
     X(READ_BYTES_PER_TURN, "read_bytes_per_turn", 65536, "bytes read from one connection in one turn, at most 64 kB")  \
     X(HANDSHAKES_PER_TURN, "handshakes_per_turn", 16, "TLS handshake steps of all connections in one turn")            \
+    X(REQUESTS_PER_TURN, "requests_per_turn", 8, "HTTP/1.1 requests of one connection answered in one turn")           \
     X(LINGER_MS, "linger_ms", 2000, "wait for the peer's end after our last byte")
 
 enum net_limit {
@@ -159,6 +160,8 @@ size_t net_conn_unsent_bytes(const struct net_conn *conn);
 void net_conn_close(struct net_conn *conn);
 /* Close now (the session's `close` follows at the end of the turn). Of a dial: `failed` is not called. */
 void net_conn_abort(struct net_conn *conn);
+/* While off, nothing is read from the peer: for a session that has enough to do. On at first. */
+void net_conn_set_reading(struct net_conn *conn, bool is_on);
 struct net_loop *net_conn_loop(const struct net_conn *conn);
 const struct net_limits *net_conn_limits(const struct net_conn *conn);
 const char *net_conn_peer(const struct net_conn *conn); /* "10.0.0.7:41234", "unix" */

@@ -113,6 +113,33 @@ static void test_pipelined_requests_are_answered_in_order(void **state)
     assert_null(strstr(buf_cstr(&w->got), "query=4"));
 }
 
+static void test_many_pipelined_requests_are_answered_over_several_turns(void **state)
+{
+    struct world *w = (struct world *)*state;
+    enum { N = 1000 };
+    int fd = peer_connect(net_listener_port(w->listener)), n_answers = 0;
+    BUF_AUTO struct buf requests, other;
+    buf_init(&requests, 1 << 20);
+    buf_init(&other, 1 << 20);
+    for (int i = 0; i < N; i++)
+        (void)buf_printf(&requests, "GET /hello?%d HTTP/1.1\r\nHost: x\r\n\r\n", i);
+    turn_some(w->loop);
+    peer_send(w->fd, requests.data, requests.len);
+    peer_say(fd, "GET /hello?other HTTP/1.1\r\nHost: x\r\n\r\n");
+    peer_expect(w->loop, fd, &other, "query=other");
+    (void)peer_read(w->fd, &w->got);
+    assert_null(strstr(buf_cstr(&w->got), "query=999")); /* the other peer did not have to wait for all of these */
+    peer_expect(w->loop, w->fd, &w->got, "query=999");
+    for (const char *at = buf_cstr(&w->got); (at = strstr(at, "query=")); at += 6)
+        assert_int_equal(strtol(at + 6, NULL, 10), n_answers++);
+    assert_int_equal(n_answers, N);
+    assert_true(limit_hits(w->metrics, NET_LIMIT_REQUESTS_PER_TURN) > 0);
+    buf_reset(&w->got); /* and the connection goes on */
+    peer_say(w->fd, "GET /hello?last HTTP/1.1\r\nHost: x\r\n\r\n");
+    peer_expect(w->loop, w->fd, &w->got, "query=last");
+    (void)close(fd);
+}
+
 static void test_a_request_may_arrive_byte_by_byte(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -296,6 +323,7 @@ int main(void)
         TEST(test_a_get_is_answered_and_the_connection_stays_open),
         TEST(test_a_head_gets_the_length_and_no_body),
         TEST(test_pipelined_requests_are_answered_in_order),
+        TEST(test_many_pipelined_requests_are_answered_over_several_turns),
         TEST(test_a_request_may_arrive_byte_by_byte),
         TEST(test_http_1_0_closes_unless_keep_alive_is_asked_for),
         TEST(test_a_refused_request_closes_the_connection),

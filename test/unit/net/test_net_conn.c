@@ -450,6 +450,36 @@ static void test_a_write_without_progress_ends_the_connection(void **state)
     (void)close(fd);
 }
 
+/* Takes a little now and then: less than a step in the time limit is no progress. */
+static void test_a_peer_that_drips_reads_is_stalled_too(void **state)
+{
+    struct world *w = (struct world *)*state;
+    int fd = open_stalled(w);
+    (void)fill(w);
+    for (int i = 0; i < 12 && w->n_closed == 0; i++) {
+        char byte[100];
+        (void)recv(fd, byte, sizeof(byte), MSG_DONTWAIT);
+        net_loop_skip(w->loop, 2 * NS_PER_S);
+        turn_some(w->loop);
+    }
+    assert_int_equal(w->n_closed, 1);
+    assert_double_same(limit_hits(w->metrics, NET_LIMIT_WRITE_STALL_MS), 1);
+    (void)close(fd);
+}
+
+static void test_a_session_may_stop_reading(void **state)
+{
+    struct world *w = (struct world *)*state;
+    int fd = open_stalled(w);
+    net_conn_set_reading(w->last->conn, false);
+    peer_say(fd, "later");
+    turn_some(w->loop);
+    assert_int_equal(w->last->got.len, 1);
+    net_conn_set_reading(w->last->conn, true);
+    turn_until(w->loop, w->last->got.len == 6);
+    (void)close(fd);
+}
+
 static void test_a_close_that_cannot_send_is_limited_too(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -636,7 +666,7 @@ static void test_a_bare_port_takes_both_families(void **state)
 static void test_a_unix_socket_is_replaced_when_stale_and_removed_at_the_end(void **state)
 {
     struct world *w = (struct world *)*state;
-    char dir[] = "/tmp/net-test-XXXXXX", address[64], path[64];
+    char dir[] = "/tmp/net-test-XXXXXX", address[80], path[64];
     assert_non_null(mkdtemp(dir));
     (void)snprintf(path, sizeof(path), "%s/socket", dir);
     (void)snprintf(address, sizeof(address), "unix:%s", path);
@@ -727,6 +757,8 @@ int main(void)
         TEST(test_the_preface_has_an_absolute_deadline),
         TEST(test_a_session_must_establish_itself_within_the_preface_deadline),
         TEST(test_a_write_without_progress_ends_the_connection),
+        TEST(test_a_peer_that_drips_reads_is_stalled_too),
+        TEST(test_a_session_may_stop_reading),
         TEST(test_a_close_that_cannot_send_is_limited_too),
         TEST(test_an_old_connection_is_drained_and_then_ended),
         TEST(test_connections_are_capped_in_all),
