@@ -111,6 +111,7 @@ void rpc_call_release(struct rpc_call *call)
         count_handled(call, ERR_CANCELLED);
     }
     rpc_call_end(call);
+    rpc_link_remove(&call->timed_link);
     rpc_request_forget_headers(call);
     rpc_call_drop_held(call);
     drop_unsent(call);
@@ -351,6 +352,10 @@ void rpc_call_expire(struct rpc_call *call, int64_t now_ns)
 {
     if (call->deadline_ns > now_ns) {
         rpc_h2_hit(&call->session->h2, NET_LIMIT_BODY_MS);
+        if (call->is_plain) {
+            (void)rpc_request_answer_plain(call);
+            return;
+        }
         rpc_call_refuse(call, ERR_DEADLINE_EXCEEDED, "the request message did not come within its time");
         return;
     }

@@ -79,17 +79,49 @@ static int on_block_begin(struct rpc_h2 *h, size_t length, bool is_first)
     return rpc_h2_trip(h, NET_LIMIT_HEADER_LIST_BYTES, NGHTTP2_ENHANCE_YOUR_CALM, "header_list_too_large");
 }
 
-/* Judge a frame by its header alone. 0 or rpc_h2_trip's value. */
-static int on_frame_head(struct rpc_h2 *h, size_t length, uint8_t type, uint8_t flags)
+static uint32_t read_u32(const uint8_t *p)
 {
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* Frames after the peer itself ended the stream: RFC 9113 5.1. nghttp2 forgets closed streams (no_closed_streams), so
+ * the last ended ones are kept here. What is on its way to a stream that we reset is not meant. */
+static int check_stream_open(struct rpc_h2 *h, uint8_t type, uint8_t flags, uint32_t id)
+{
+    uint32_t *slot = &h->ended_ids[(id >> 1) % RPC_ENDED_IDS];
+    bool is_message = type == NGHTTP2_DATA || type == NGHTTP2_HEADERS;
+    if (is_message && *slot == id)
+        return rpc_h2_trip(h, NET_LIMIT_COUNT, NGHTTP2_STREAM_CLOSED, "frame_after_end_of_stream");
+    if (type == NGHTTP2_RST_STREAM || (is_message && (flags & NGHTTP2_FLAG_END_STREAM)))
+        *slot = id;
+    return 0;
+}
+
+/* nghttp2 ignores PRIORITY as our settings say, and with it what is wrong in it: RFC 9113 6.3. */
+static int on_priority(struct rpc_h2 *h, size_t length, uint32_t id, uint32_t dependency)
+{
+    if (id == 0 || (length == RPC_PRIORITY_BYTES && dependency == id))
+        return rpc_h2_trip(h, NET_LIMIT_COUNT, NGHTTP2_PROTOCOL_ERROR, "bad_priority");
+    return rpc_h2_glitch(h);
+}
+
+/* Judge a frame by its header alone. 0 or rpc_h2_trip's value. */
+static int on_frame_head(struct rpc_h2 *h, size_t length, const uint8_t *head)
+{
+    uint8_t type = head[3], flags = head[4];
+    uint32_t id = read_u32(head + 5) & INT32_MAX;
     bool is_ack = flags & NGHTTP2_FLAG_ACK;
     h->frames_in_turn++;
+    if (id != 0 && h->is_server && check_stream_open(h, type, flags, id) != 0)
+        return NGHTTP2_ERR_CALLBACK_FAILURE;
     switch (type) {
     case NGHTTP2_DATA:
         return length == 0 && !(flags & NGHTTP2_FLAG_END_STREAM) ? rpc_h2_glitch(h) : 0;
     case NGHTTP2_HEADERS:
     case NGHTTP2_CONTINUATION:
         return on_block_begin(h, length, type == NGHTTP2_HEADERS);
+    case NGHTTP2_PRIORITY:
+        return on_priority(h, length, id, read_u32(head + RPC_FRAME_HEAD_BYTES) & INT32_MAX);
     case NGHTTP2_RST_STREAM:
         return h->is_server ? on_reset_begin(h) : 0;
     case NGHTTP2_WINDOW_UPDATE:
@@ -98,9 +130,17 @@ static int on_frame_head(struct rpc_h2 *h, size_t length, uint8_t type, uint8_t 
         return is_ack ? (h->pings_out > 0 ? 0 : rpc_h2_glitch(h)) : (h->is_server ? 0 : rpc_h2_glitch(h));
     case NGHTTP2_SETTINGS:
         return is_ack ? 0 : rpc_h2_glitch(h);
-    default: /* PRIORITY, GOAWAY, PUSH_PROMISE, extensions */
+    default: /* GOAWAY, PUSH_PROMISE, extensions */
         return rpc_h2_glitch(h);
     }
+}
+
+/* Bytes of a frame that are looked at: its header, and the dependency of a PRIORITY. */
+static size_t head_bytes(const struct rpc_h2 *h)
+{
+    bool is_priority = h->scan_len >= RPC_FRAME_HEAD_BYTES && h->scan_head[3] == NGHTTP2_PRIORITY &&
+                       h->scan_head[2] == RPC_PRIORITY_BYTES && h->scan_head[1] == 0 && h->scan_head[0] == 0;
+    return is_priority ? sizeof(h->scan_head) : RPC_FRAME_HEAD_BYTES;
 }
 
 /* Find the frames in the input before nghttp2 does: it tells nobody of those that it ignores (unknown types, closed
@@ -112,14 +152,15 @@ static int scan(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
         h->scan_skip -= n;
         bytes += n;
         len -= n;
-        for (; len > 0 && h->scan_len < sizeof(h->scan_head); len--)
+        for (; len > 0 && h->scan_len < head_bytes(h); len--)
             h->scan_head[h->scan_len++] = *bytes++;
-        if (h->scan_len < sizeof(h->scan_head))
+        if (h->scan_len < head_bytes(h))
             return 0;
         const uint8_t *head = h->scan_head; /* RFC 9113 section 4.1 */
+        size_t length = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+        h->scan_skip = length - (h->scan_len - RPC_FRAME_HEAD_BYTES);
         h->scan_len = 0;
-        h->scan_skip = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
-        int rv = on_frame_head(h, h->scan_skip, head[3], head[4]);
+        int rv = on_frame_head(h, length, head);
         if (rv != 0)
             return rv;
     }

@@ -29,6 +29,8 @@ struct rpc_bucket {
 /* Take one token: false when there is none. */
 bool rpc_bucket_take(struct rpc_bucket *b, int64_t now_ns, int64_t rate, int64_t burst);
 
+enum { RPC_FRAME_HEAD_BYTES = 9, RPC_PRIORITY_BYTES = 5, RPC_ENDED_IDS = 64 };
+
 struct rpc_h2 {
     nghttp2_session *ng;
     struct rpc_env env;
@@ -46,7 +48,8 @@ struct rpc_h2 {
     int64_t block_bytes, frames_in_turn;
     struct buf rest;            /* input beyond this turn's frames */
     size_t scan_skip, scan_len; /* bytes until the next frame's header; bytes of it that came */
-    uint8_t scan_head[9];
+    uint8_t scan_head[RPC_FRAME_HEAD_BYTES + 4];
+    uint32_t ended_ids[RPC_ENDED_IDS]; /* streams that the peer ended last, by (id >> 1) % RPC_ENDED_IDS */
 };
 
 /* The session's settings, as both ends send them at once. window_bytes 0 = 65,535. */

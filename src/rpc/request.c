@@ -183,7 +183,7 @@ static int answer_get(struct rpc_call *call)
     buf_init(&path, raw.len);
     if (raw.len == 0 || raw.ptr[0] != '/' || !decode_path(&path, raw))
         return refuse_http(call, 400, ERR_INVALID_ARGUMENT, "malformed path");
-    if (!call->is_remote_closed)
+    if (call->request_bytes > 0 || !call->is_remote_closed)
         return refuse_http(call, 400, ERR_INVALID_ARGUMENT, "no request body is taken here");
     struct net_get_request request = {
         .path = {path.data, path.len},
@@ -243,6 +243,30 @@ static int start_call(struct rpc_call *call)
     return 0;
 }
 
+static int judge_grpc(struct rpc_call *call)
+{
+    if (call->is_host_different)
+        return refuse_http(call, 400, ERR_INTERNAL, ":authority and host differ");
+    if (call->is_timeout_bad)
+        return refuse_http(call, 400, ERR_INTERNAL, "malformed grpc-timeout");
+    return start_call(call);
+}
+
+int rpc_request_answer_plain(struct rpc_call *call)
+{
+    int rv;
+    call->is_plain = false;
+    rpc_link_remove(&call->timed_link);
+    if (call->verb == RPC_VERB_GET || call->verb == RPC_VERB_HEAD)
+        rv = answer_get(call);
+    else if (call->verb != RPC_VERB_POST)
+        rv = refuse_http(call, 405, ERR_INTERNAL, "the method must be POST, GET or HEAD");
+    else
+        rv = refuse_http(call, 415, ERR_INVALID_ARGUMENT, "the content-type must be application/grpc");
+    rpc_request_forget_headers(call);
+    return rv;
+}
+
 int rpc_request_judge(struct rpc_call *call)
 {
     struct rpc_h2 *h = &call->session->h2;
@@ -250,18 +274,15 @@ int rpc_request_judge(struct rpc_call *call)
     if ((int64_t)call->header_bytes > rpc_h2_limit(h, NET_LIMIT_HEADER_LIST_BYTES)) {
         rpc_h2_hit(h, NET_LIMIT_HEADER_LIST_BYTES);
         rv = refuse_http(call, 431, ERR_RESOURCE_EXHAUSTED, "the request's headers are too large");
-    } else if (call->verb == RPC_VERB_GET || call->verb == RPC_VERB_HEAD)
-        rv = answer_get(call);
-    else if (call->verb != RPC_VERB_POST)
-        rv = refuse_http(call, 405, ERR_INTERNAL, "the method must be POST, GET or HEAD");
-    else if (!call->is_grpc)
-        rv = refuse_http(call, 415, ERR_INVALID_ARGUMENT, "the content-type must be application/grpc");
-    else if (call->is_host_different)
-        rv = refuse_http(call, 400, ERR_INTERNAL, ":authority and host differ");
-    else if (call->is_timeout_bad)
-        rv = refuse_http(call, 400, ERR_INTERNAL, "malformed grpc-timeout");
-    else
-        rv = start_call(call);
+    } else if (call->verb == RPC_VERB_POST && call->is_grpc) {
+        rv = judge_grpc(call);
+    } else { /* answered at its end, so that what is malformed in it is found (RFC 9113 8.1.1) */
+        call->is_plain = true;
+        call->body_due_ns = later(h->now_ns, rpc_h2_limit(h, NET_LIMIT_BODY_MS) * NS_PER_MS);
+        if (!call->is_remote_closed)
+            rpc_call_set_timed(call);
+        return 0;
+    }
     rpc_request_forget_headers(call);
     return rv;
 }
@@ -343,6 +364,8 @@ static void on_message(struct rpc_call *call, struct str message)
 void rpc_request_data(struct rpc_call *call, const uint8_t *bytes, size_t len)
 {
     struct str rest = {(const char *)bytes, len};
+    if (call->is_plain)
+        call->request_bytes += len;
     if (!call->is_open || !call->entry->method || !hold(call, len))
         return;
     bool is_single = !call->entry->method->is_client_streaming;
@@ -374,10 +397,12 @@ static void end_unary(struct rpc_call *call)
     rpc_call_drop_held(call);
 }
 
-void rpc_request_end(struct rpc_call *call)
+int rpc_request_end(struct rpc_call *call)
 {
+    if (call->is_plain)
+        return rpc_request_answer_plain(call);
     if (!call->is_open || !call->entry->method)
-        return;
+        return 0;
     const struct rpc_method *m = call->entry->method;
     if (rpc_reader_is_inside(&call->reader))
         rpc_call_refuse(call, ERR_INTERNAL, "the request ends inside a message");
@@ -387,4 +412,5 @@ void rpc_request_end(struct rpc_call *call)
         m->half_closed(call, m->context);
     else
         rpc_call_finish(call, ERR_NONE, NULL);
+    return 0;
 }

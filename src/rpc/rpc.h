@@ -1,6 +1,7 @@
-/* rpc: gRPC over HTTP/2 (nghttp2) on net's connections: framing, status, deadlines, metadata; server and client. GET and
- * HEAD over HTTP/2 go to net's GET table. It moves messages as bytes and knows no protobuf. The rules and their sources:
- * contracts of gRPC's PROTOCOL-HTTP2.md, RFC 9113. The session core takes bytes and gives bytes: no socket inside. */
+/* rpc: gRPC over HTTP/2 (nghttp2) on net's connections: framing, status, deadlines, metadata; server and client. GET
+ * and HEAD over HTTP/2 go to net's GET table. It moves messages as bytes and knows no protobuf. The rules and their
+ * sources: contracts of gRPC's PROTOCOL-HTTP2.md, RFC 9113. The session core takes bytes and gives bytes: no socket
+ * inside. */
 #ifndef RPC_RPC_H
 #define RPC_RPC_H
 
@@ -18,11 +19,13 @@ struct rpc_method {
     const char *path; /* "/externalscaler.ExternalScaler/GetMetrics" */
     bool is_client_streaming, is_server_streaming;
     bool is_state_stream; /* only the newest message matters: a send replaces one that has not begun to go out */
-    int64_t deadline_ns; /* our own limit; 0 = none (streams). The client's grpc-timeout counts too */
-    /* `request` is valid during the call of `message` only. Answer now or later with rpc_call_send / rpc_call_finish. */
+    int64_t deadline_ns;  /* our own limit; 0 = none (streams). The client's grpc-timeout counts too */
+    /* `request` is valid during the call of `message` only. Answer now or later with rpc_call_send / rpc_call_finish.
+     */
     void (*message)(struct rpc_call *call, struct str request, void *context);
     void (*half_closed)(struct rpc_call *call, void *context); /* bidi; optional: default finishes with OK */
-    /* The call is over: finished, cancelled, timed out or its connection gone. Free what was put with set_state. Optional. */
+    /* The call is over: finished, cancelled, timed out or its connection gone. Free what was put with set_state.
+     * Optional. */
     void (*ended)(struct rpc_call *call, void *context);
     void *context;
 };
@@ -39,8 +42,8 @@ void rpc_server_add(struct rpc_server *server, const struct rpc_method *methods,
 /* For struct net_listen_config.h2. Its drain sends GOAWAY, ends server streams with OK and lets unary calls finish. */
 const struct net_protocol *rpc_server_protocol(struct rpc_server *server);
 
-/* Queue one message (copied). Sends response headers first where they are not out. -1 when the call is over or the stream's
- * output ceiling is hit (for state streams: the newest state is what the next send brings). */
+/* Queue one message (copied). Sends response headers first where they are not out. -1 when the call is over or the
+ * stream's output ceiling is hit (for state streams: the newest state is what the next send brings). */
 int rpc_call_send(struct rpc_call *call, const void *message, size_t len);
 /* Send response headers now: clients of streams block on them. */
 void rpc_call_send_headers(struct rpc_call *call);
@@ -66,16 +69,16 @@ struct arena *rpc_call_arena(struct rpc_call *call);
 struct rpc_client;
 struct rpc_client_config {
     struct net_loop *loop;
-    const char *address;     /* as net_connect */
-    struct net_tls *tls;     /* NULL = plaintext, HTTP/2 with prior knowledge */
-    const char *server_name; /* NULL = from address */
-    const char *authority;   /* NULL = address; "localhost" for unix sockets */
+    const char *address;      /* as net_connect */
+    struct net_tls *tls;      /* NULL = plaintext, HTTP/2 with prior knowledge */
+    const char *server_name;  /* NULL = from address */
+    const char *authority;    /* NULL = address; "localhost" for unix sockets */
     size_t max_message_bytes; /* 0 = 4 MiB */
     size_t window_bytes;      /* 0 = 64 KiB; 1 MiB speeds large answers up */
     int64_t keepalive_ns;     /* 0 = 30 s */
 };
-/* Dials on the first call and again with exponential back-off (1 s * 1.6 +-20 %, at most 120 s; reset on success). Calls
- * wait for the connection until their deadline. */
+/* Dials on the first call and again with exponential back-off (1 s * 1.6 +-20 %, at most 120 s; reset on success).
+ * Calls wait for the connection until their deadline. */
 struct rpc_client *rpc_client_new(const struct rpc_client_config *config, struct err *e);
 /* Open calls end with CANCELLED before this returns. Accepts NULL. */
 void rpc_client_free(struct rpc_client *client);
@@ -83,7 +86,7 @@ void rpc_client_free(struct rpc_client *client);
 struct rpc_client_call;
 struct rpc_client_call_config {
     const char *path;
-    int64_t deadline_ns; /* from now; 0 = none (streams). Sent as grpc-timeout and kept by ourselves */
+    int64_t deadline_ns;    /* from now; 0 = none (streams). Sent as grpc-timeout and kept by ourselves */
     bool is_wait_for_ready; /* false: fail with UNAVAILABLE as soon as the address cannot be reached */
     void (*message)(void *context, struct str message); /* valid during the call only */
     /* Exactly once, last: class NONE = OK; else the status and text of the server or of our own failure. */

@@ -76,6 +76,7 @@ struct rpc_call {
     nghttp2_rcbuf *path, *authority, *accept, *accept_encoding, *user_agent;
     bool has_content_type, is_grpc, has_encoding, is_timeout_bad, is_host_different;
     bool is_remote_closed; /* END_STREAM came */
+    bool is_plain;         /* not gRPC, and not answered yet */
 
     /* answer */
     struct buf out; /* bytes out[out_at..) are not sent yet */
@@ -114,7 +115,10 @@ int rpc_request_header(struct rpc_call *call, nghttp2_rcbuf *name, nghttp2_rcbuf
 /* The header block is complete: start the call or answer why not. 0, or what an nghttp2 callback returns to stop. */
 int rpc_request_judge(struct rpc_call *call);
 void rpc_request_data(struct rpc_call *call, const uint8_t *bytes, size_t len);
-void rpc_request_end(struct rpc_call *call);
+/* END_STREAM came. 0, or what an nghttp2 callback returns to stop. */
+int rpc_request_end(struct rpc_call *call);
+/* Answer a request that is not gRPC, whether or not its end came. */
+int rpc_request_answer_plain(struct rpc_call *call);
 void rpc_request_forget_headers(struct rpc_call *call);
 
 /* ---- call.c: the answer and the life of a call ---- */

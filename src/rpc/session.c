@@ -49,9 +49,7 @@ static int on_headers_complete(struct rpc_call *call, const nghttp2_frame *frame
     bool is_end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     call->is_remote_closed = is_end;
     int rv = frame->headers.cat == NGHTTP2_HCAT_REQUEST ? rpc_request_judge(call) : 0;
-    if (rv == 0 && is_end && !call->is_finished)
-        rpc_request_end(call);
-    return rv;
+    return rv == 0 && is_end && !call->is_finished ? rpc_request_end(call) : rv;
 }
 
 static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
@@ -70,12 +68,10 @@ static int on_frame_recv(nghttp2_session *ng, const nghttp2_frame *frame, void *
         return 0;
     if (frame->hd.type == NGHTTP2_HEADERS)
         return on_headers_complete(call, frame);
-    if (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) {
-        call->is_remote_closed = true;
-        if (!call->is_finished)
-            rpc_request_end(call);
-    }
-    return 0;
+    if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
+        return 0;
+    call->is_remote_closed = true;
+    return call->is_finished ? 0 : rpc_request_end(call);
 }
 
 static int on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t stream_id, const uint8_t *bytes, size_t len,

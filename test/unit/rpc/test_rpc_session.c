@@ -616,7 +616,12 @@ static void test_get_and_head_reach_the_pages(void **state)
     assert_string_equal(a->status, "404");
     a = ask(&p, &(struct request){.method = "GET", .path = "/p%zz", .content_type = ""});
     assert_string_equal(a->status, "400");
+    a = ask(&p, &(struct request){.method = "GET", .path = "/page", .content_type = "", .body = "x", .body_len = 1});
+    assert_string_equal(a->status, "400");
     a = ask(&p, &(struct request){.method = "GET", .path = "/page", .content_type = "", .is_open = true});
+    assert_string_equal(a->status, ""); /* its end may show that it is malformed */
+    (void)rpc_server_sweep(p.server, p.now_ns + 10 * NS_PER_S);
+    peer_pump(&p);
     assert_string_equal(a->status, "400");
     assert_true(a->is_reset && a->reset_code == NGHTTP2_NO_ERROR);
     peer_fini(&p);
