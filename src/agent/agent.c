@@ -122,6 +122,7 @@ static void on_terminate(void *context)
 
 static void apply(struct agent *a, const struct agent_reloadable *next)
 {
+    struct trigger_default *old = a->reloadable.defaults;
     a->reloadable = *next;
     log_configure(next->log_level, next->log_format);
     struct trigger_settings settings = {
@@ -130,6 +131,7 @@ static void apply(struct agent *a, const struct agent_reloadable *next)
         trigger_cache_flush(a->triggers, &settings);
     else
         a->triggers = trigger_cache_new(&settings, TRIGGERS_MAX);
+    free(old); /* triggers hold copies, the cache now points to the new ones */
 }
 
 static void on_hangup(void *context)
@@ -284,6 +286,7 @@ static void stop(struct agent *a)
     service_free(a->service);
     exporter_free(a->exporter);
     trigger_cache_free(a->triggers);
+    free(a->reloadable.defaults);
     net_gets_free(a->gets);
     net_tls_free(a->tls);
     snapshot_unref(a->snapshot);

@@ -15,7 +15,7 @@ enum { AGENT_LISTEN_MAX = 8 };
 struct agent_reloadable {
     enum log_level log_level;
     enum log_format log_format;
-    struct trigger_default *defaults; /* of the `metrics:` entries; owned by whoever filled the struct */
+    struct trigger_default *defaults; /* of the `metrics:` entries; malloc'ed; the agent takes them over */
     size_t n_defaults;
 };
 

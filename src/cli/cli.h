@@ -98,7 +98,8 @@ struct agent_config;
 struct agent_reloadable;
 extern const struct option_def agent_options[];
 extern const size_t agent_option_count;
-/* Fill config from the set (which must outlive it). The `metrics:` entries of --config are read here too. */
+/* Fill config from the set (which must outlive it); its defaults are malloced. The `metrics:` entries of --config are
+ * read here too. */
 int agent_config_from_options(struct option_set *set, struct agent_config *config, struct err *e);
 /* Read a YAML configuration file into the set and *ret's defaults. Errors carry file:line:column. */
 int config_file_read(const char *path, struct option_set *set, struct agent_reloadable *ret, struct err *e);

@@ -253,17 +253,10 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
     return 0;
 }
 
-/* The defaults read by reloads: `last` is in force; `before` was, until the agent had taken over `last`. */
-struct reloads {
-    const struct option_set *running;
-    struct trigger_default *last, *before;
-};
-
 /* The file again, under the same flags and environment: values of the old file are forgotten first. */
 static int reload(void *context, struct agent_reloadable *ret, struct err *e)
 {
-    struct reloads *reloads = (struct reloads *)context;
-    const struct option_set *running = reloads->running;
+    const struct option_set *running = context;
     struct option_set fresh;
     option_set_init(&fresh, running->defs, running->n, running->env_prefix);
     for (size_t i = 0; i < running->n; i++)
@@ -274,21 +267,16 @@ static int reload(void *context, struct agent_reloadable *ret, struct err *e)
     struct agent_reloadable next = {0};
     int rc = fill_reloadable(&fresh, &next, e);
     option_set_fini(&fresh);
-    if (rc < 0) {
+    if (rc == 0)
+        *ret = next;
+    else
         free(next.defaults);
-        return rc;
-    }
-    free(reloads->before);
-    reloads->before = reloads->last;
-    reloads->last = next.defaults;
-    *ret = next;
-    return 0;
+    return rc;
 }
 
 static int run(struct option_set *set)
 {
-    struct reloads reloads = {.running = set};
-    struct agent_config config = {.reload = reload, .reload_context = &reloads};
+    struct agent_config config = {.reload = reload, .reload_context = set};
     struct err e;
     if (set->operands.len) {
         (void)err_set(&e, ERR_INVALID_ARGUMENT, "agent takes no operand, but was given \"%s\"", set->operands.items[0]);
@@ -304,11 +292,7 @@ static int run(struct option_set *set)
         free(config.reloadable.defaults);
         return rc;
     }
-    int rc = agent_run(&config);
-    free(config.reloadable.defaults);
-    free(reloads.before);
-    free(reloads.last);
-    return rc;
+    return agent_run(&config);
 }
 
 const struct command command_agent = {
