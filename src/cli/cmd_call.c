@@ -126,7 +126,7 @@ static void print_word(struct question *q, const char *what, const char *word)
 
 static void flush(struct question *q)
 {
-    (void)fwrite(q->out.data, 1, q->out.len, stdout);
+    (void)fputs(buf_cstr(&q->out), stdout);
     (void)fflush(stdout);
     buf_reset(&q->out);
 }
