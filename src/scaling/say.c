@@ -1,0 +1,58 @@
+/* One sentence for people from a result and what the HPA makes of it. Numbers only: no rule is decided here. */
+#include "scaling/scaling.h"
+
+#include <inttypes.h>
+
+static void say_number(struct buf *out, const char *before, double value)
+{
+    (void)buf_printf(out, "%s%.6g", before, value);
+}
+
+static void say_interval(const struct scaling_rules *rules, const struct scaling_result *r, struct buf *out)
+{
+    (void)buf_printf(out, "%s of %zu: ", scaling_aggregation_name(rules->aggregation), r->n);
+    if (r->rule == SCALING_RULE_KNOWN) {
+        say_number(out, "", r->lo);
+        (void)buf_printf(out, ", asks for %" PRId64, r->asks_lo);
+    } else {
+        say_number(out, "at least ", r->lo);
+        (void)buf_printf(out, " from %zu (asks for %" PRId64 ")", r->n_lower, r->asks_lo);
+        say_number(out, ", at most ", r->hi);
+        (void)buf_printf(out, " (asks for %" PRId64 ")", r->asks_hi);
+    }
+    (void)buf_printf(out, ", present %" PRId64 ": ", r->replicas.spec);
+}
+
+static void say_states(const struct scaling_result *r, struct buf *out)
+{
+    const char *before = "; pods: ";
+    for (unsigned i = 0; i < SCALING_POD_STATE_COUNT; i++) {
+        if (r->counts[i] == 0)
+            continue;
+        (void)buf_printf(out, "%s%zu %s", before, r->counts[i], scaling_pod_state_name((enum scaling_pod_state)i));
+        before = ", ";
+    }
+}
+
+void scaling_say(const struct scaling_rules *rules, const struct scaling_result *r, const struct scaling_answer *answer,
+                 struct buf *out)
+{
+    bool has_interval = r->rule == SCALING_RULE_KNOWN || r->rule == SCALING_RULE_GROW ||
+                        r->rule == SCALING_RULE_SHRINK || r->rule == SCALING_RULE_HOLD;
+    if (has_interval)
+        say_interval(rules, r, out);
+    (void)buf_append_str(out, scaling_rule_sentence(r->rule));
+    say_states(r, out);
+    if (r->error.class != ERR_NONE)
+        return;
+    say_number(out, "; value ", r->value);
+    say_number(out, " for target ", r->target);
+    if (!answer || answer->error.class != ERR_NONE || r->rule == SCALING_RULE_ZERO)
+        return;
+    (void)buf_printf(out, "; %s", scaling_fit_sentence(answer->fit));
+    if (scaling_milli(answer->value) != scaling_milli(r->value)) {
+        say_number(out, " (", answer->value);
+        (void)buf_append_char(out, ')');
+    }
+    (void)buf_printf(out, "; the HPA answers %" PRId64, answer->proposal);
+}
