@@ -42,16 +42,24 @@ void snapshot_frame_unref(struct snapshot_frame *f)
         free(f);
 }
 
-const struct snapshot_cell *snapshot_frame_find(const struct snapshot_frame *f, uint32_t id, int slot, size_t place)
+static const struct snapshot_past *find_past(const struct snapshot_frame *f, struct snapshot_seek *seek)
 {
-    const struct snapshot_past *past = NULL;
-    if (place < f->n_devices && f->devices[place].id == id)
-        past = &f->devices[place];
-    for (size_t i = 0; !past && i < f->n_devices; i++)
-        if (f->devices[i].id == id)
-            past = &f->devices[i];
-    uint32_t bit = UINT32_C(1) << slot;
-    if (!past || !(past->slots & bit))
+    if (seek->place < f->n_devices && f->devices[seek->place].id == seek->id)
+        return &f->devices[seek->place];
+    for (size_t i = 0; i < f->n_devices; i++)
+        if (f->devices[i].id == seek->id) {
+            seek->place = i;
+            return &f->devices[i];
+        }
+    return NULL;
+}
+
+const struct snapshot_cell *snapshot_frame_search(const struct snapshot_frame *f, struct snapshot_seek *seek)
+{
+    const struct snapshot_past *past = find_past(f, seek);
+    if (!past || !(past->slots & seek->slot_bit))
         return NULL;
-    return &f->cells[past->first + (uint32_t)__builtin_popcount(past->slots & (bit - 1))];
+    seek->slots = past->slots;
+    seek->rank = (uint32_t)__builtin_popcount(past->slots & (seek->slot_bit - 1));
+    return &f->cells[past->first + seek->rank];
 }

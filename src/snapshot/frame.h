@@ -46,9 +46,28 @@ struct snapshot_frame *snapshot_frame_new(int64_t taken_ns, size_t n_devices, si
 struct snapshot_frame *snapshot_frame_ref(struct snapshot_frame *f);
 void snapshot_frame_unref(struct snapshot_frame *f);
 
-/* The cell of a device's slot, or NULL where the device or the field had not been read yet. `place` is where the device
- * probably is; any number will do. */
-const struct snapshot_cell *snapshot_frame_find(const struct snapshot_frame *f, uint32_t id, int slot, size_t place);
+/* One field of one device, looked up in many frames: where it was in the last one is tried first in the next. */
+struct snapshot_seek {
+    uint32_t id;       /* of the device */
+    uint32_t slot_bit; /* 1 << slot */
+    uint32_t slots;    /* of the device in the last frame that had the field; 0: there was none yet */
+    uint32_t rank;     /* how many of those are below the slot */
+    size_t place;      /* of the device in the last frame; any number will do */
+};
+/* As snapshot_frame_find, whatever changed since the last frame. */
+const struct snapshot_cell *snapshot_frame_search(const struct snapshot_frame *f, struct snapshot_seek *seek);
+
+/* The cell, or NULL where the device or the field had not been read yet. */
+static inline const struct snapshot_cell *snapshot_frame_find(const struct snapshot_frame *f,
+                                                              struct snapshot_seek *seek)
+{
+    if (seek->place < f->n_devices) {
+        const struct snapshot_past *past = &f->devices[seek->place];
+        if (past->id == seek->id && past->slots == seek->slots && seek->slots != 0)
+            return &f->cells[past->first + seek->rank];
+    }
+    return snapshot_frame_search(f, seek);
+}
 
 /* A snapshot with its reference count; readers see only the snapshot. */
 struct snapshot_published {

@@ -79,16 +79,16 @@ bool snapshot_is_fresh(const struct snapshot *s, const struct snapshot_device *d
 /* The past of one field over a window, newest frame first. */
 struct walk {
     const struct snapshot *s;
-    uint32_t id;
-    int slot;
-    size_t place, left; /* frames not yet visited */
+    struct snapshot_seek seek;
+    size_t left; /* frames not yet visited */
     int64_t start_ns;
 };
 
 static struct walk walk_begin(const struct snapshot *s, const struct snapshot_device *d, int slot, int64_t start_ns)
 {
     size_t place = d >= s->devices && d < s->devices + s->n_devices ? (size_t)(d - s->devices) : 0;
-    return (struct walk){.s = s, .id = d->id, .slot = slot, .place = place, .left = s->n_frames, .start_ns = start_ns};
+    struct snapshot_seek seek = {.id = d->id, .slot_bit = UINT32_C(1) << slot, .place = place};
+    return (struct walk){.s = s, .seek = seek, .left = s->n_frames, .start_ns = start_ns};
 }
 
 /* The next older cell, or NULL where the past ends. */
@@ -97,7 +97,7 @@ static const struct snapshot_cell *walk_older(struct walk *w)
     if (w->left == 0)
         return NULL;
     w->left--;
-    return snapshot_frame_find(w->s->frames[w->left], w->id, w->slot, w->place);
+    return snapshot_frame_find(w->s->frames[w->left], &w->seek);
 }
 
 static int64_t window_start_ns(int64_t now_ns, int64_t window_ns)
