@@ -17,6 +17,12 @@ static const struct snapshot *current_snapshot(void *context)
     return a->snapshot;
 }
 
+static int64_t current_ns(void *context)
+{
+    const struct agent *a = context;
+    return net_now_ns(a->loop);
+}
+
 /* On the sampler's thread. */
 static void on_sampled(void *context)
 {
@@ -234,11 +240,10 @@ static void build_servers(struct agent *a)
     a->rpc = rpc_server_new(&(struct rpc_server_config){.loop = a->loop, .metrics = a->metrics, .gets = a->gets});
     apply(a, &c->reloadable);
     a->service = service_new(&(struct service_config){
-        .loop = a->loop,
         .metrics = a->metrics,
         .server = a->rpc,
         .triggers = a->triggers,
-        .source = {current_snapshot, a},
+        .source = {current_snapshot, current_ns, a},
         .has_reflection = c->has_reflection,
         .observe = observe,
         .refuse = log_refusal,

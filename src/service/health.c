@@ -25,7 +25,7 @@ static bool is_driver_serving(const struct service *s)
     if (!snapshot || snapshot->driver != SNAPSHOT_DRIVER_OK)
         return false;
     int64_t limit_ns = 3 * snapshot->period_ns > 2 * NS_PER_S ? 3 * snapshot->period_ns : 2 * NS_PER_S;
-    return net_now_ns(s->config.loop) - snapshot->taken_ns <= limit_ns;
+    return service_now_ns(s) - snapshot->taken_ns <= limit_ns;
 }
 
 static int status_of(const struct service *s, const char *name)

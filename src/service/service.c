@@ -206,7 +206,7 @@ void service_evaluate(struct service *s, struct rpc_call *call, const char *meth
                       struct trigger_evaluation *ret)
 {
     const struct snapshot *snapshot = s->config.source.current(s->config.source.context);
-    trigger_evaluate(trigger, snapshot, net_now_ns(s->config.loop), rpc_call_arena(call), ret);
+    trigger_evaluate(trigger, snapshot, service_now_ns(s), rpc_call_arena(call), ret);
     if (!s->config.observe)
         return;
     struct service_observation observation = {

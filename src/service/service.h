@@ -9,9 +9,11 @@
 #include "snapshot/snapshot.h"
 #include "trigger/trigger.h"
 
-/* Where snapshots come from: the newest one, borrowed until the callback returns to the loop; NULL before the first. */
+/* Where snapshots come from: the newest one, borrowed until the callback returns to the loop; NULL before the first.
+ * And the clock that their ages are taken by: the loop's, read once a turn. */
 struct service_source {
     const struct snapshot *(*current)(void *context);
+    int64_t (*now_ns)(void *context);
     void *context;
 };
 
@@ -29,7 +31,6 @@ struct service_refusal {
 };
 
 struct service_config {
-    struct net_loop *loop;
     struct metrics *metrics;
     struct rpc_server *server;
     struct trigger_cache *triggers;

@@ -67,6 +67,11 @@ int service_pairs(struct rpc_call *call, const Externalscaler__ScaledObjectRef *
  */
 struct trigger *service_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref,
                                 struct err *e);
+/* The source's clock. */
+static inline int64_t service_now_ns(const struct service *s)
+{
+    return s->config.source.now_ns(s->config.source.context);
+}
 /* Evaluate on the newest snapshot and let the program observe it. */
 void service_evaluate(struct service *s, struct rpc_call *call, const char *method,
                       const Externalscaler__ScaledObjectRef *ref, const struct trigger *trigger,

@@ -86,7 +86,7 @@ static void stream_is_active(struct rpc_call *call, struct str request, void *co
 
     struct trigger_evaluation evaluation;
     service_evaluate(s, call, "StreamIsActive", ref, t, &evaluation);
-    stream->next_look_ns = net_now_ns(s->config.loop) + t->poll_interval_ns;
+    stream->next_look_ns = service_now_ns(s) + t->poll_interval_ns;
     stream->was_active = evaluation.active_error.class == ERR_NONE && evaluation.is_active;
     if (stream->was_active)
         send_active(call);
@@ -140,7 +140,7 @@ static void stream_metric_spec(struct rpc_call *call, struct str request, void *
 
 void service_tick_streams(struct service *s)
 {
-    int64_t now_ns = net_now_ns(s->config.loop);
+    int64_t now_ns = service_now_ns(s);
     for (struct stream *stream = s->streams[STREAM_IS_ACTIVE], *next; stream; stream = next) {
         next = stream->next;
         look_at_activity(s, stream, now_ns);
