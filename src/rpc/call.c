@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    POOLED_CALLS_MAX = 1024,
-    POOLED_BUFFER_BYTES = 4096, /* a pooled call keeps no larger buffer */
+    POOLED_CALLS_MAX = 128,
+    POOLED_BUFFER_BYTES = 1024, /* a pooled call keeps no larger buffer */
     ARENA_BYTES_MIN = 65536,
     ARENA_PER_REQUEST_BYTE = 8
 };
@@ -91,7 +91,6 @@ void rpc_call_end(struct rpc_call *call)
         return;
     call->is_open = false;
     rpc_link_remove(&call->finished_link);
-    rpc_link_remove(&call->timed_link);
     rpc_call_drop_held(call);
     metric_add(call->entry->open, -1);
     const struct rpc_method *m = call->entry->method;
@@ -286,12 +285,22 @@ int rpc_call_send(struct rpc_call *call, const void *message, size_t len)
 
 /* ---- finish ---- */
 
+/* An answer that a peer does not take is not kept for ever. */
+static void limit_stall(struct rpc_call *call)
+{
+    const struct rpc_h2 *h = &call->session->h2;
+    call->body_due_ns = INT64_MAX;
+    call->deadline_ns = h->now_ns + rpc_h2_limit(h, NET_LIMIT_WRITE_STALL_MS) * NS_PER_MS;
+    if (!rpc_link_is_linked(&call->timed_link))
+        rpc_list_push(&call->session->server->timed, &call->timed_link);
+}
+
 static void finish(struct rpc_call *call, enum err_class status, const char *text)
 {
     call->is_finished = true;
     call->status = status;
     count_handled(call, status);
-    rpc_link_remove(&call->timed_link);
+    limit_stall(call);
     rpc_list_push(&call->session->finished, &call->finished_link);
     if (!call->are_headers_out)
         submit_trailers_only(call, NULL, text);
@@ -334,22 +343,31 @@ void rpc_call_refuse(struct rpc_call *call, enum err_class status, const char *f
         finish(call, status, text);
 }
 
-/* Data that a stalled peer does not take cannot be followed by trailers: reset instead. The client sees its own
- * deadline. */
-static void reset(struct rpc_call *call, enum err_class status)
+/* Data that a stalled peer does not take cannot be followed by trailers: reset. The client sees its own deadline. */
+static void reset(struct rpc_call *call)
 {
-    call->is_finished = true;
-    call->status = status;
-    count_handled(call, status);
     rpc_link_remove(&call->timed_link);
-    rpc_list_push(&call->session->finished, &call->finished_link);
     drop_unsent(call);
     (void)nghttp2_submit_rst_stream(call->session->h2.ng, NGHTTP2_FLAG_NONE, call->stream_id, NGHTTP2_CANCEL);
     call->session->h2.env.wake(call->session->h2.env.context);
 }
 
+static void reset_open(struct rpc_call *call, enum err_class status)
+{
+    call->is_finished = true;
+    call->status = status;
+    count_handled(call, status);
+    rpc_list_push(&call->session->finished, &call->finished_link);
+    reset(call);
+}
+
 void rpc_call_expire(struct rpc_call *call, int64_t now_ns)
 {
+    if (call->is_finished) {
+        rpc_h2_hit(&call->session->h2, NET_LIMIT_WRITE_STALL_MS);
+        reset(call);
+        return;
+    }
     if (call->deadline_ns > now_ns) {
         rpc_h2_hit(&call->session->h2, NET_LIMIT_BODY_MS);
         if (call->is_plain) {
@@ -362,7 +380,7 @@ void rpc_call_expire(struct rpc_call *call, int64_t now_ns)
     char limit[TIME_DURATION_MAX];
     time_format_duration(limit, call->deadline_ns - call->started_ns);
     if (call->out.len > call->out_at)
-        reset(call, ERR_DEADLINE_EXCEEDED);
+        reset_open(call, ERR_DEADLINE_EXCEEDED);
     else
         rpc_call_refuse(call, ERR_DEADLINE_EXCEEDED, "no answer within %s", limit);
 }
@@ -427,6 +445,7 @@ void rpc_call_answer_get(struct rpc_call *call, struct net_get_response *respons
         nva[n++] = nv_text("content-encoding", response->content_encoding, strlen(response->content_encoding));
     n += put_extra(nva + n, ARRAY_LEN(nva) - n, response->extra);
     call->is_get = call->is_finished = call->are_headers_out = true;
+    limit_stall(call);
     nghttp2_data_provider provider = {.source.ptr = call, .read_callback = read_out};
     bool has_body = call->verb == RPC_VERB_GET && response->body.len > 0;
     if (has_body) {

@@ -92,9 +92,9 @@ void rpc_client_call_end(struct rpc_client_call *call, enum err_class class, con
 void rpc_client_reap(struct rpc_client *client)
 {
     client->depth++;
-    while (!rpc_list_is_empty(&client->over)) {
-        struct rpc_client_call *call = CONTAINER_OF(client->over.next, struct rpc_client_call, link);
-        rpc_link_remove(&call->link);
+    struct rpc_link *link;
+    while ((link = rpc_list_pop(&client->over)) != NULL) {
+        struct rpc_client_call *call = CONTAINER_OF(link, struct rpc_client_call, link);
         call->is_told = true;
         call->config.done(call->config.context, &call->status);
         if (!call->is_inside) /* else its message handler is on the stack and frees it */
@@ -279,8 +279,10 @@ int64_t rpc_client_tick(struct rpc_client *client, int64_t now_ns)
         struct rpc_client_session *s = CONTAINER_OF(link, struct rpc_client_session, link);
         link = link->next;
         next_ns = sooner(next_ns, expire_list(&s->calls, now_ns));
-        rpc_h2_tick(&s->h2, now_ns, client->keepalive_ns);
-        next_ns = sooner(next_ns, rpc_h2_next_ns(&s->h2, client->keepalive_ns));
+        /* without calls a ping could be a strike: servers' defaults allow none (gRFC A8) */
+        int64_t keepalive_ns = rpc_list_is_empty(&s->calls) ? INT64_MAX : client->keepalive_ns;
+        rpc_h2_tick(&s->h2, now_ns, keepalive_ns);
+        next_ns = sooner(next_ns, rpc_h2_next_ns(&s->h2, keepalive_ns));
     }
     rpc_client_advance(client);
     if (client->state == RPC_CLIENT_BACKOFF && !rpc_list_is_empty(&client->queued))

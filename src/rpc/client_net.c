@@ -28,8 +28,10 @@ static void flush(struct client_conn *c)
     size_t room = (size_t)net_conn_limits(c->conn)->values[NET_LIMIT_OUTPUT_BYTES] / 2, n = 0;
     const uint8_t *bytes = NULL;
     while (net_conn_unsent_bytes(c->conn) < room && (n = rpc_client_session_pull(c->session, &bytes)) > 0)
-        if (net_conn_send(c->conn, bytes, n) < 0)
-            break;
+        if (net_conn_send(c->conn, bytes, n) < 0) {
+            net_conn_abort(c->conn); /* a frame is missing now */
+            return;
+        }
     if (c->session->h2.is_dead)
         net_conn_abort(c->conn);
     else if (rpc_client_session_is_done(c->session))

@@ -60,8 +60,8 @@ static void earn_window_credit(struct rpc_h2 *h)
         h->window_credit += WINDOW_CREDIT_PER_FRAME;
 }
 
-/* A WINDOW_UPDATE answers DATA of ours or opens a stream's window; what goes beyond that is useless. */
-static int on_window_update_begin(struct rpc_h2 *h)
+/* A WINDOW_UPDATE, and the ping of a server's bandwidth estimator, answer DATA of ours; what goes beyond is useless. */
+static int spend_window_credit(struct rpc_h2 *h)
 {
     if (h->window_credit == 0)
         return rpc_h2_glitch(h);
@@ -125,9 +125,11 @@ static int on_frame_head(struct rpc_h2 *h, size_t length, const uint8_t *head)
     case NGHTTP2_RST_STREAM:
         return h->is_server ? on_reset_begin(h) : 0;
     case NGHTTP2_WINDOW_UPDATE:
-        return on_window_update_begin(h);
+        return spend_window_credit(h);
     case NGHTTP2_PING: /* a server counts strikes; an ACK must have been asked for */
-        return is_ack ? (h->pings_out > 0 ? 0 : rpc_h2_glitch(h)) : (h->is_server ? 0 : rpc_h2_glitch(h));
+        if (is_ack)
+            return h->pings_out > 0 ? 0 : rpc_h2_glitch(h);
+        return h->is_server ? 0 : spend_window_credit(h);
     case NGHTTP2_SETTINGS:
         return is_ack ? 0 : rpc_h2_glitch(h);
     default: /* GOAWAY, PUSH_PROMISE, extensions */
@@ -438,7 +440,7 @@ void rpc_h2_tick(struct rpc_h2 *h, int64_t now_ns, int64_t keepalive_ns)
 
 int64_t rpc_h2_next_ns(const struct rpc_h2 *h, int64_t keepalive_ns)
 {
-    int64_t next_ns = h->last_read_ns + keepalive_ns, other_ns;
+    int64_t next_ns = keepalive_ns == INT64_MAX ? INT64_MAX : h->last_read_ns + keepalive_ns, other_ns;
     if (h->is_closing)
         return INT64_MAX;
     if (h->ping_sent_ns && h->last_read_ns <= h->ping_sent_ns)

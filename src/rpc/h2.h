@@ -72,7 +72,7 @@ nghttp2_option *rpc_h2_option_new(bool is_server, const struct net_limits *limit
 int rpc_h2_receive(struct rpc_h2 *h, const uint8_t *bytes, size_t len, int64_t now_ns);
 /* The next bytes to send, valid until the next call of any function here; 0 when there are none. */
 size_t rpc_h2_pull(struct rpc_h2 *h, const uint8_t **ret_bytes);
-/* Deadlines of the connection itself: SETTINGS ACK, headers, keepalive. At least once a second. */
+/* Deadlines of the connection itself: SETTINGS ACK, headers, keepalive (INT64_MAX = none). */
 void rpc_h2_tick(struct rpc_h2 *h, int64_t now_ns, int64_t keepalive_ns);
 /* When rpc_h2_tick will next have something to do. */
 int64_t rpc_h2_next_ns(const struct rpc_h2 *h, int64_t keepalive_ns);

@@ -43,4 +43,16 @@ static inline void rpc_link_remove(struct rpc_link *link)
     link->prev = link->next = NULL;
 }
 
+/* Take the first link out and return it; NULL when there is none. */
+static inline struct rpc_link *rpc_list_pop(struct rpc_link *head)
+{
+    struct rpc_link *first = head->next;
+    if (first == head)
+        return NULL;
+    head->next = first->next;
+    first->next->prev = head;
+    first->prev = first->next = NULL;
+    return first;
+}
+
 #endif

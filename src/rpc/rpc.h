@@ -20,12 +20,10 @@ struct rpc_method {
     bool is_client_streaming, is_server_streaming;
     bool is_state_stream; /* only the newest message matters: a send replaces one that has not begun to go out */
     int64_t deadline_ns;  /* our own limit; 0 = none (streams). The client's grpc-timeout counts too */
-    /* `request` is valid during the call of `message` only. Answer now or later with rpc_call_send / rpc_call_finish.
-     */
+    /* `request` is valid during `message` only. Answer with rpc_call_send and rpc_call_finish, now or later. */
     void (*message)(struct rpc_call *call, struct str request, void *context);
     void (*half_closed)(struct rpc_call *call, void *context); /* bidi; optional: default finishes with OK */
-    /* The call is over: finished, cancelled, timed out or its connection gone. Free what was put with set_state.
-     * Optional. */
+    /* Optional. It is over: finished, cancelled, timed out, connection gone. Free what was put with set_state. */
     void (*ended)(struct rpc_call *call, void *context);
     void *context;
 };
@@ -42,8 +40,9 @@ void rpc_server_add(struct rpc_server *server, const struct rpc_method *methods,
 /* For struct net_listen_config.h2. Its drain sends GOAWAY, ends server streams with OK and lets unary calls finish. */
 const struct net_protocol *rpc_server_protocol(struct rpc_server *server);
 
-/* Queue one message (copied). Sends response headers first where they are not out. -1 when the call is over or the
- * stream's output ceiling is hit (for state streams: the newest state is what the next send brings). */
+/* Queue one message (copied). Sends response headers first where they are not out. -1 when the call is over or a
+ * ceiling of unsent output is hit (limits stream_output_bytes, output_bytes, output_bytes_all; one message of any size
+ * fits where nothing waits). A state stream holds at most one message that has not begun to go out: the newest. */
 int rpc_call_send(struct rpc_call *call, const void *message, size_t len);
 /* Send response headers now: clients of streams block on them. */
 void rpc_call_send_headers(struct rpc_call *call);
@@ -75,7 +74,7 @@ struct rpc_client_config {
     const char *authority;    /* NULL = address; "localhost" for unix sockets */
     size_t max_message_bytes; /* 0 = 4 MiB */
     size_t window_bytes;      /* 0 = 64 KiB; 1 MiB speeds large answers up */
-    int64_t keepalive_ns;     /* 0 = 30 s */
+    int64_t keepalive_ns;     /* ping after this much silence while calls are open; 0 = 30 s */
 };
 /* Dials on the first call and again with exponential back-off (1 s * 1.6 +-20 %, at most 120 s; reset on success).
  * Calls wait for the connection until their deadline. */
@@ -96,7 +95,7 @@ struct rpc_client_call_config {
 /* Start a unary or server-streaming call with one request message. `done` is never called from inside this function. */
 struct rpc_client_call *rpc_client_start(struct rpc_client *client, const struct rpc_client_call_config *config,
                                          const void *request, size_t len);
-/* RST_STREAM(CANCEL); done comes with CANCELLED. */
+/* RST_STREAM(CANCEL); done comes with CANCELLED, at the end of the turn. Not after done: the call is gone then. */
 void rpc_client_cancel(struct rpc_client_call *call);
 
 #endif

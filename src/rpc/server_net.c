@@ -1,5 +1,4 @@
-/* The server on net's connections: bytes to and from the session core, the timer that sweeps deadlines, busy and close.
- */
+/* The server on net's connections: bytes to and from the session core, the timer that sweeps deadlines, close. */
 #include "rpc/server.h"
 
 enum {
@@ -28,8 +27,10 @@ static void move_output(struct server_conn *c)
     size_t room = room_of(c->conn), n = 0;
     const uint8_t *bytes = NULL;
     while (net_conn_unsent_bytes(c->conn) < room && (n = rpc_session_pull(c->session, &bytes)) > 0)
-        if (net_conn_send(c->conn, bytes, n) < 0)
+        if (net_conn_send(c->conn, bytes, n) < 0) {
+            net_conn_abort(c->conn); /* a frame is missing now */
             return;
+        }
 }
 
 static void flush(struct server_conn *c)

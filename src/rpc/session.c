@@ -203,8 +203,7 @@ void rpc_session_drain(struct rpc_session *s, int64_t now_ns)
     rpc_server_net_hurry(s->server, now_ns);
 }
 
-/* Notice -> final: the peer has seen the notice (its ACK) or had its second. Streams that it opened meanwhile end too.
- */
+/* Notice -> final: the peer has seen the notice (its ACK) or had its second. Streams opened meanwhile end too. */
 static void drain_step(struct rpc_session *s)
 {
     if (s->drain != RPC_DRAIN_NOTICE || s->h2.is_closing)

@@ -1,5 +1,4 @@
-/* The client's core against a scripted HTTP/2 server in memory: what each answer means, retries, back-off, deadlines.
- */
+/* The client's core against a scripted HTTP/2 server in memory: what answers mean, retries, back-off, deadlines. */
 #include "rpc/client.h"
 #include "support.h"
 

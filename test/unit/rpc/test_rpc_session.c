@@ -582,6 +582,27 @@ static void test_a_deadline_behind_a_closed_window_resets(void **state)
     peer_fini(&p);
 }
 
+static void test_an_answer_that_is_not_taken_is_dropped_in_the_end(void **state)
+{
+    (void)state;
+    struct peer p;
+    start(&p);
+    close_window(&p);
+    const struct answer *a = ask(&p, &(struct request){BODY("\5hello")});
+    assert_int_equal(p.server->unsent_bytes, 10);
+    assert_int_equal(seen.n_ended, 1); /* the handler is done */
+    (void)rpc_server_sweep(p.server, p.now_ns + 20 * NS_PER_S - 1);
+    peer_pump(&p);
+    assert_false(a->is_closed);
+    (void)rpc_server_sweep(p.server, p.now_ns + 20 * NS_PER_S);
+    peer_pump(&p);
+    assert_true(a->is_reset && a->reset_code == NGHTTP2_CANCEL);
+    assert_int_equal(p.server->unsent_bytes, 0);
+    assert_int_equal(p.hits[NET_LIMIT_WRITE_STALL_MS], 1);
+    assert_int_equal(seen.n_ended, 1);
+    peer_fini(&p);
+}
+
 /* ---- GET ---- */
 
 static void get_page(void *context, const struct net_get_request *request, struct net_get_response *response)
@@ -758,6 +779,7 @@ int main(void)
         cmocka_unit_test(test_a_stalled_stream_refuses_what_its_ceiling_cannot_hold),
         cmocka_unit_test(test_unread_answers_of_a_connection_have_a_ceiling),
         cmocka_unit_test(test_a_deadline_behind_a_closed_window_resets),
+        cmocka_unit_test(test_an_answer_that_is_not_taken_is_dropped_in_the_end),
         cmocka_unit_test(test_get_and_head_reach_the_pages),
         cmocka_unit_test(test_drain_announces_ends_streams_and_lets_calls_finish),
         cmocka_unit_test(test_drain_does_not_wait_for_a_silent_peer),
