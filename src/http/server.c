@@ -14,6 +14,7 @@ struct http_server {
     const struct net_gets *gets;
     struct metric_family *requests;
     struct net_protocol protocol;
+    size_t input_bytes, body_bytes; /* held for all sessions */
 };
 
 enum waiting { WAITING_NOTHING, WAITING_IDLE, WAITING_HEAD, WAITING_TURN };
@@ -26,8 +27,8 @@ struct http_session {
     struct http_scan scan;
     struct buf in;   /* a partial head, or requests that came before the last answer was out */
     struct buf body; /* of the answer that is going out */
-    size_t body_sent;
-    bool is_answering, is_last; /* close after this answer */
+    size_t body_sent, input_counted, body_counted; /* counted: what the server's sums hold of ours */
+    bool is_answering, is_last;                    /* close after this answer */
     bool is_draining, is_ended;
     bool has_more; /* bytes wait for the next turn, and nothing is read meanwhile */
 };
@@ -124,9 +125,22 @@ static void write_head(struct buf *out, const struct http_session *session, cons
     (void)buf_append_str(out, "\r\n");
 }
 
+static void count_body(struct http_session *session, size_t bytes)
+{
+    session->server->body_bytes += bytes - session->body_counted;
+    session->body_counted = bytes;
+}
+
+static void count_input(struct http_session *session, size_t bytes)
+{
+    session->server->input_bytes += bytes - session->input_counted;
+    session->input_counted = bytes;
+}
+
 static void finish_answer(struct http_session *session)
 {
     buf_fini(&session->body);
+    count_body(session, 0);
     session->body_sent = 0;
     session->is_answering = false;
     if (session->is_last)
@@ -142,11 +156,26 @@ static void feed_body(struct http_session *session)
         if (unsent >= half)
             return;
         size_t len = left < half - unsent ? left : half - unsent;
-        if (net_conn_send(session->conn, session->body.data + session->body_sent, len) < 0)
-            return; /* the connection is on its way out */
+        if (net_conn_send(session->conn, session->body.data + session->body_sent, len) < 0) {
+            net_conn_abort(session->conn);
+            return;
+        }
         session->body_sent += len;
     }
     finish_answer(session);
+}
+
+/* The memory of all answers has a ceiling; beyond it a short one goes out. */
+static void check_body(const struct http_session *session, struct net_get_response *response)
+{
+    size_t ceiling = (size_t)net_conn_limits(session->conn)->values[NET_LIMIT_OUTPUT_BYTES_ALL];
+    if (session->server->body_bytes + response->body.len <= ceiling)
+        return;
+    net_limit_hit(net_conn_loop(session->conn), NET_LIMIT_OUTPUT_BYTES_ALL);
+    buf_fini(&response->body);
+    *response = (struct net_get_response){.status = 503, .content_type = "text/plain; charset=utf-8"};
+    buf_init(&response->body, 1024);
+    (void)buf_append_str(&response->body, "too many answers are waiting to be taken\n");
 }
 
 /* Takes the response's body. */
@@ -159,6 +188,7 @@ static void send_answer(struct http_session *session, struct net_get_response *r
     count_request(session, response->status);
     session->is_answering = true;
     session->body = response->body;
+    count_body(session, session->body.len);
     session->body_sent = is_head_request ? session->body.len : 0;
     if (net_conn_send(session->conn, text.data, text.len) < 0)
         net_conn_abort(session->conn);
@@ -179,6 +209,7 @@ static void answer(struct http_session *session, const struct http_request *requ
     };
     session->is_last = session->is_draining || !request->is_keep_alive;
     net_gets_answer(session->server->gets, &get, &response);
+    check_body(session, &response);
     struct head head = {.response = &response, .is_http10 = request->is_http10};
     send_answer(session, &response, &head, request->is_head);
 }
@@ -251,6 +282,7 @@ static void handle_requests(struct http_session *session)
 static void settle(struct http_session *session)
 {
     bool can_go_on = can_answer(session);
+    count_input(session, session->in.capacity);
     net_conn_set_busy(session->conn, session->is_answering || session->in.len > 0);
     net_conn_set_reading(session->conn, !session->has_more);
     if (!can_go_on)
@@ -266,8 +298,13 @@ static void settle(struct http_session *session)
 static int receive(void *context, const uint8_t *bytes, size_t len)
 {
     struct http_session *session = (struct http_session *)context;
+    size_t ceiling = (size_t)net_conn_limits(session->conn)->values[NET_LIMIT_RECEIVE_BYTES_ALL];
     if (session->is_last)
         return 0;
+    if (session->server->input_bytes + len > ceiling) {
+        net_limit_hit(net_conn_loop(session->conn), NET_LIMIT_RECEIVE_BYTES_ALL);
+        return -1;
+    }
     if (buf_append(&session->in, bytes, len) < 0)
         return -1; /* cannot be: net reads nothing while output stands at half */
     if (session->waiting == WAITING_IDLE)
@@ -335,6 +372,8 @@ static void close_session(void *context)
 {
     struct http_session *session = (struct http_session *)context;
     net_timer_free(session->timer);
+    count_input(session, 0);
+    count_body(session, 0);
     buf_fini(&session->in);
     buf_fini(&session->body);
     free(session);

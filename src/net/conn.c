@@ -187,12 +187,20 @@ static void set_end(struct net_conn *conn, enum net_end end)
     conn->has_end = true;
 }
 
+static void drop_output(struct net_conn *conn)
+{
+    conn->loop->unsent_bytes -= net_conn_unsent_bytes(conn);
+    buf_fini(&conn->out);
+    conn->out_sent = 0;
+}
+
 void net_conn_end(struct net_conn *conn, enum net_end end)
 {
     if (conn->state == CONN_DEAD)
         return;
     set_end(conn, end);
     conn->state = CONN_DEAD;
+    drop_output(conn);
     net_timer_stop(&conn->deadline);
     net_conn_update_poll(conn);
     vec_push(&conn->loop->dead, conn);
@@ -232,7 +240,6 @@ static void bury(struct net_conn *conn)
     forget_lists(conn);
     forget_ip(conn);
     tls_session_free(conn->tls);
-    buf_fini(&conn->out);
     metric_add(conn->is_inbound ? loop->series.inbound : loop->series.outbound, -1);
     if (conn->is_inbound)
         loop->n_inbound--;
@@ -283,18 +290,54 @@ static void compact(struct net_conn *conn)
     conn->out_sent = 0;
 }
 
+static void end_if_stalled(struct net_conn *conn)
+{
+    int64_t grace_ns = limit_ns(conn, NET_LIMIT_WRITE_STALL_MS) - NS_PER_S;
+    if (conn->stall_at_ns == 0 || conn->stall_at_ns - grace_ns > net_now_ns(conn->loop))
+        return;
+    net_limit_hit(conn->loop, NET_LIMIT_WRITE_STALL_MS);
+    net_conn_end(conn, NET_END_LIMIT);
+}
+
+void net_conns_relieve(struct net_loop *loop)
+{
+    int64_t now = net_now_ns(loop);
+    if (loop->relieved_at_ns != 0 && now - loop->relieved_at_ns < NS_PER_S / 4)
+        return;
+    loop->relieved_at_ns = now;
+    for (struct net_listener *listener = loop->listeners; listener; listener = listener->next)
+        for (struct net_conn *conn = listener->conns; conn; conn = conn->next)
+            end_if_stalled(conn);
+    for (struct net_conn *conn = loop->clients; conn; conn = conn->next)
+        end_if_stalled(conn);
+}
+
+static bool has_room_for(struct net_conn *conn, size_t len)
+{
+    struct net_loop *loop = conn->loop;
+    size_t unsent = net_conn_unsent_bytes(conn), ceiling = (size_t)conn->limits->values[NET_LIMIT_OUTPUT_BYTES];
+    size_t ceiling_of_all = (size_t)conn->limits->values[NET_LIMIT_OUTPUT_BYTES_ALL];
+    if (len > ceiling || unsent > ceiling - len) {
+        net_limit_hit(loop, NET_LIMIT_OUTPUT_BYTES);
+        return false;
+    }
+    if (loop->unsent_bytes + len <= ceiling_of_all)
+        return true;
+    net_limit_hit(loop, NET_LIMIT_OUTPUT_BYTES_ALL);
+    net_conns_relieve(loop);
+    if (loop->unsent_bytes + len > ceiling_of_all)
+        net_conn_end(conn, NET_END_LIMIT);
+    return conn->state == CONN_OPEN;
+}
+
 int net_conn_send(struct net_conn *conn, const void *bytes, size_t len)
 {
-    size_t unsent = net_conn_unsent_bytes(conn), ceiling = (size_t)conn->limits->values[NET_LIMIT_OUTPUT_BYTES];
-    if (conn->state != CONN_OPEN)
+    if (conn->state != CONN_OPEN || !has_room_for(conn, len))
         return -1;
-    if (len > ceiling || unsent > ceiling - len) {
-        net_limit_hit(conn->loop, NET_LIMIT_OUTPUT_BYTES);
-        return -1;
-    }
     compact(conn);
     (void)buf_append(&conn->out, bytes, len);
-    if (unsent + len >= half_of_output(conn) && !conn->is_half_full) {
+    conn->loop->unsent_bytes += len;
+    if (net_conn_unsent_bytes(conn) >= half_of_output(conn) && !conn->is_half_full) {
         conn->is_half_full = true;
         net_conn_update_poll(conn);
     }

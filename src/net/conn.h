@@ -100,6 +100,8 @@ void net_conn_drain(struct net_conn *conn);
 void net_conns_flush(struct net_loop *loop);
 void net_conns_bury(struct net_loop *loop);
 void net_conns_read_again(struct net_loop *loop);
+/* Output of all is at its ceiling: end those that have stalled for a second. */
+void net_conns_relieve(struct net_loop *loop);
 
 /* A listener goes but its current connection cannot yet: keep that in the loop's list. */
 void net_conn_move_to_loop(struct net_conn *conn);

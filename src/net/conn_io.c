@@ -345,6 +345,7 @@ static bool write_output(struct net_conn *conn)
         if (result == TLS_OK)
             conn->out_sent += n;
     }
+    conn->loop->unsent_bytes -= conn->out_sent - before;
     if (result != TLS_OK && result != TLS_WANT_WRITE) {
         lost(conn, errno ? errno : EPROTO);
         return false;

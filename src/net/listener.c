@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096, ACCEPTS_PER_TURN = 64, SHEDS_PER_TURN = 16 };
+enum { BACKLOG = 4096, ACCEPTS_PER_TURN = 64, SHEDS_PER_TURN = 16, KERNEL_UNSENT_BYTES = 131072 };
 #define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
 
 /* ---- binding ---- */
@@ -182,11 +182,12 @@ static void admit(struct net_listener *listener, int fd, const struct sockaddr_s
 void net_set_tcp_options(int fd, int family, const struct net_limits *limits)
 {
     int on = 1;
-    unsigned timeout_ms = (unsigned)limits->values[NET_LIMIT_WRITE_STALL_MS];
+    unsigned unsent_bytes = KERNEL_UNSENT_BYTES, timeout_ms = (unsigned)limits->values[NET_LIMIT_WRITE_STALL_MS];
     if (family != AF_INET && family != AF_INET6)
         return;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof(timeout_ms));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_bytes, sizeof(unsent_bytes)); /* more waits with us */
 }
 
 /* ---- accepting ---- */

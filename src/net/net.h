@@ -74,7 +74,7 @@ void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(v
     X(CONNECTION_AGE_GRACE_MS, "connection_age_grace_ms", 30000, "time for open calls after that")                     \
     X(IDLE_HTTP1_MS, "idle_http1_ms", 60000, "HTTP/1.1 keep-alive without a request")                                  \
     X(OUTPUT_BYTES, "output_bytes", 1048576, "unsent output of one connection")                                        \
-    X(OUTPUT_BYTES_ALL, "output_bytes_all", 67108864, "unsent answers of all HTTP/2 connections")                      \
+    X(OUTPUT_BYTES_ALL, "output_bytes_all", 67108864, "unsent output of all connections; as much of waiting answers")  \
     X(STREAM_OUTPUT_BYTES, "stream_output_bytes", 65536, "unsent messages of one stream, beyond one of any size")      \
     X(RECEIVE_BYTES, "receive_bytes", 4194304, "request bytes held for one connection")                                \
     X(RECEIVE_BYTES_ALL, "receive_bytes_all", 67108864, "request bytes held for all connections")                      \
@@ -152,8 +152,10 @@ struct net_protocol {
     void (*ended)(void *session);
 };
 
-/* Queue bytes; they go out at the end of the turn in one write. -1 when the output ceiling is hit (nothing queued; the
- * connection is then closed as stalled by the caller or by its write deadline). */
+/* Queue bytes; they go out at the end of the turn in one write. -1 when nothing was queued: the connection's output
+ * ceiling is hit (it is then closed as stalled by the caller or by its write deadline), the connection is closing, or
+ * the ceiling for all connections is hit, which ends first those that have taken nothing for a second, then this one.
+ */
 int net_conn_send(struct net_conn *conn, const void *bytes, size_t len);
 size_t net_conn_unsent_bytes(const struct net_conn *conn);
 /* Close once pending output is sent (absolute limit: write stall). */

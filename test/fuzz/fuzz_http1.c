@@ -1,5 +1,6 @@
 /* HTTP/1 heads from arbitrary bytes. Whatever the pieces in which the bytes come, the same head is found; what is taken
  * as a request has a path and no control characters; replies are read without trouble. */
+#include "http/http.h"
 #include "http/parse.h"
 
 #include <stdint.h>
@@ -62,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct http_refusal refusal = {0};
     struct http_scan scan = {0};
+    (void)http_accepts_gzip((struct str){(const char *)data, size});
     if (size > 4 * HEAD_MAX_BYTES)
         return 0;
     long whole = scan_piece(&scan, data, size, &refusal);

@@ -216,6 +216,32 @@ static void test_a_peer_that_pipelines_and_does_not_read_is_held_back(void **sta
     assert_double_same(limit_hits(w->metrics, NET_LIMIT_OUTPUT_BYTES), 0);
 }
 
+static void test_memory_for_all_answers_and_requests_has_a_ceiling(void **state)
+{
+    struct world *w = (struct world *)*state;
+    w->limits.values[NET_LIMIT_OUTPUT_BYTES_ALL] = BIG_BYTES + 1000;
+    int fd = peer_connect(net_listener_port(w->listener));
+    peer_say(fd, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n"); /* and does not read */
+    turn_some(w->loop);
+    peer_say(w->fd, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n");
+    peer_expect(w->loop, w->fd, &w->got, "too many answers");
+    assert_true(str_has_prefix(str_of(buf_cstr(&w->got)), "HTTP/1.1 503 "));
+    (void)close(fd);
+    buf_reset(&w->got);
+    turn_some(w->loop);
+    peer_say(w->fd, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n");
+    turn_until(w->loop, ((void)peer_read(w->fd, &w->got), w->got.len > BIG_BYTES));
+
+    w->limits.values[NET_LIMIT_RECEIVE_BYTES_ALL] = 100;
+    int first = peer_connect(net_listener_port(w->listener));
+    peer_say(first, "GET /a-long-path-that-is-not-yet-complete-and-holds-memory-while-it-waits-for-the-rest");
+    turn_some(w->loop);
+    peer_say(w->fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    peer_read_all(w->loop, w->fd, &w->got);
+    assert_double_same(limit_hits(w->metrics, NET_LIMIT_RECEIVE_BYTES_ALL), 1);
+    (void)close(first);
+}
+
 static void test_headers_have_an_absolute_deadline(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -331,6 +357,7 @@ int main(void)
         TEST(test_a_handler_sets_status_and_header_lines),
         TEST(test_a_body_beyond_the_output_ceiling_is_fed_as_it_is_taken),
         TEST(test_a_peer_that_pipelines_and_does_not_read_is_held_back),
+        TEST(test_memory_for_all_answers_and_requests_has_a_ceiling),
         TEST(test_headers_have_an_absolute_deadline),
         TEST(test_an_idle_connection_ends_after_its_limit),
         TEST(test_oversized_heads_get_414_and_431),

@@ -467,6 +467,34 @@ static void test_a_peer_that_drips_reads_is_stalled_too(void **state)
     (void)close(fd);
 }
 
+/* The ceiling of all is reached by peers that take nothing: they go, and one that takes its output is served. */
+static void test_output_of_all_has_a_ceiling_that_stalled_peers_pay_for(void **state)
+{
+    struct world *w = (struct world *)*state;
+    int stalled = open_stalled(w);
+    (void)fill(w);
+    w->limits.values[NET_LIMIT_OUTPUT_BYTES_ALL] = 1 << 20;
+    int fd = connect_to(w);
+    peer_say(fd, "x");
+    turn_until(w->loop, w->n_open == 2);
+    assert_int_equal(net_conn_send(w->last->conn, "y", 1), -1); /* nobody has stalled for a second yet */
+    peer_read_all(w->loop, fd, &w->got);
+    assert_int_equal(w->n_closed, 1);
+    assert_double_same(limit_hits(w->metrics, NET_LIMIT_OUTPUT_BYTES_ALL), 1);
+
+    int later = connect_to(w);
+    peer_say(later, "x");
+    turn_until(w->loop, w->n_open == 3);
+    net_loop_skip(w->loop, 2 * NS_PER_S);
+    assert_int_equal(net_conn_send(w->last->conn, "hello", 5), 0);
+    peer_expect(w->loop, later, &w->got, "hello");
+    assert_int_equal(w->n_closed, 2);
+    assert_double_same(limit_hits(w->metrics, NET_LIMIT_WRITE_STALL_MS), 1);
+    (void)close(stalled);
+    (void)close(fd);
+    (void)close(later);
+}
+
 static void test_a_session_may_stop_reading(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -758,6 +786,7 @@ int main(void)
         TEST(test_a_session_must_establish_itself_within_the_preface_deadline),
         TEST(test_a_write_without_progress_ends_the_connection),
         TEST(test_a_peer_that_drips_reads_is_stalled_too),
+        TEST(test_output_of_all_has_a_ceiling_that_stalled_peers_pay_for),
         TEST(test_a_session_may_stop_reading),
         TEST(test_a_close_that_cannot_send_is_limited_too),
         TEST(test_an_old_connection_is_drained_and_then_ended),
