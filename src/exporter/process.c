@@ -35,7 +35,7 @@ static double count_fds(void)
 {
     DIR *dir = opendir("/proc/self/fd");
     if (!dir)
-        return NAN;
+        return (double)NAN;
     double n = -1; /* the directory's own */
     for (const struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
         n += entry->d_name[0] != '.';
@@ -45,7 +45,8 @@ static double count_fds(void)
 
 void process_read(struct process_stats *ret)
 {
-    *ret = (struct process_stats){NAN, NAN, NAN, NAN, NAN};
+    const double unknown = (double)NAN;
+    *ret = (struct process_stats){unknown, unknown, unknown, unknown, unknown};
     struct rusage usage;
     struct rlimit limit;
     if (getrusage(RUSAGE_SELF, &usage) == 0)

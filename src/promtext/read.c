@@ -97,7 +97,8 @@ static bool read_value(struct str text, double *ret)
     static const struct {
         const char *word;
         double value;
-    } words[] = {{"NaN", NAN}, {"Inf", INFINITY}, {"+Inf", INFINITY}, {"-Inf", -INFINITY}};
+    } words[] = {
+        {"NaN", (double)NAN}, {"Inf", (double)INFINITY}, {"+Inf", (double)INFINITY}, {"-Inf", -(double)INFINITY}};
     for (size_t i = 0; i < ARRAY_LEN(words); i++)
         if (str_equals_nocase(text, words[i].word)) {
             *ret = words[i].value;

@@ -93,7 +93,7 @@ static void test_nan_is_left_out(void **state)
     promtext_init(&p, &out, PROMTEXT_TEXT);
     promtext_begin(&p, &gauge);
     size_t before = out.len;
-    promtext_sample(&p, NULL, 0, NAN);
+    promtext_sample(&p, NULL, 0, (double)NAN);
     assert_int_equal(out.len, before);
 }
 
