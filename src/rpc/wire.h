@@ -7,7 +7,7 @@
 
 enum {
     RPC_PREFIX_BYTES = 5,
-    RPC_TIMEOUT_MAX = 16,
+    RPC_TIMEOUT_MAX = 24,
     RPC_TEXT_MAX = 1024, /* of a status, before encoding (grpc-http2.md 3.4) */
     RPC_ENCODED_MAX = 3 * RPC_TEXT_MAX + 1
 };

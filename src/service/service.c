@@ -188,8 +188,8 @@ int service_pairs(struct rpc_call *call, const Externalscaler__ScaledObjectRef *
 struct trigger *service_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref,
                                 struct err *e)
 {
-    struct trigger_pair *pairs;
-    size_t n;
+    struct trigger_pair *pairs = NULL;
+    size_t n = 0;
     struct trigger *t = NULL;
     if (service_pairs(call, ref, &pairs, &n, e) == 0)
         t = trigger_cache_get(s->config.triggers, pairs, n, e);
@@ -291,7 +291,7 @@ static size_t read_varint(struct str in, uint64_t *ret)
 static bool next_field(struct str *in, uint64_t *ret_number, struct str *ret_content)
 {
     while (in->len > 0) {
-        uint64_t tag, value;
+        uint64_t tag = 0, value = 0;
         size_t used = read_varint(*in, &tag);
         struct str rest = {in->ptr + used, in->len - used};
         size_t len = (tag & 7) == 1 ? 8 : (tag & 7) == 5 ? 4 : used ? read_varint(rest, &value) : 0;
