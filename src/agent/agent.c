@@ -155,7 +155,7 @@ static void on_hangup(void *context)
     }
     apply(a, &next);
     service_reload(a->service);
-    log_info("agent", "reloaded", LOG_INT("metrics", next.n_defaults));
+    log_info("agent", "reloaded", LOG_INT("metrics", next.n_defaults), LOG_BOOL("tls", a->tls != NULL));
 }
 
 static void on_usr2(void *context)
@@ -170,14 +170,24 @@ static void on_usr2(void *context)
     }
 }
 
+/* Once when a driver call hangs, once when it has come back. */
+static void log_stuck_call(struct agent *a)
+{
+    char call[128] = "";
+    bool is_stuck = gpu_is_stuck(a->sampler, net_now_ns(a->loop), 5 * NS_PER_S, call, sizeof(call));
+    if (is_stuck && !a->is_stuck)
+        log_warn("nvml", "a driver call does not return; readings age", LOG_STR("call", call));
+    else if (!is_stuck && a->is_stuck)
+        log_info("nvml", "the driver call returned");
+    a->is_stuck = is_stuck;
+}
+
 /* Each second: streams that wait for an age to pass, and a state that only a restart ends. */
 static void on_second(void *context)
 {
     struct agent *a = context;
     service_tick(a->service);
-    char call[128];
-    if (gpu_is_stuck(a->sampler, net_now_ns(a->loop), 5 * NS_PER_S, call, sizeof(call)))
-        log_warn("nvml", "a driver call does not return; readings age", LOG_STR("call", call));
+    log_stuck_call(a);
     const char *reason = gpu_restart_reason(a->sampler);
     if (reason && !a->is_draining) {
         log_error("agent", "only a restart can help; exits", LOG_STR("reason", reason));

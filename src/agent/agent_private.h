@@ -31,7 +31,7 @@ struct agent {
     size_t n_signals;
     const struct snapshot *snapshot; /* a reference; NULL before the first */
     enum snapshot_driver_state logged_driver;
-    bool has_logged_driver, is_draining;
+    bool has_logged_driver, is_draining, is_stuck;
     int64_t next_refusal_ns; /* no refusal is logged before */
     int64_t unlogged_refusals;
     size_t n_draining;

@@ -55,9 +55,11 @@ void agent_log_snapshot(struct agent *a, const struct snapshot *previous, const 
         const struct snapshot_device *is = &now->devices[i], *was = find(previous, is->id);
         if (!was)
             log_device(is, "device found");
-        else if (is->is_lost != was->is_lost)
-            log_warn("nvml", is->is_lost ? "device lost; its readings are missing from now on" : "device is back",
-                     LOG_STR("uuid", is->uuid), LOG_STR("reason", is->lost_reason));
+        else if (is->is_lost && !was->is_lost)
+            log_warn("nvml", "device lost; its readings are missing from now on", LOG_STR("uuid", is->uuid),
+                     LOG_STR("reason", is->lost_reason));
+        else if (!is->is_lost && was->is_lost)
+            log_device(is, "device is back");
         log_xids(was, is);
     }
     for (size_t i = 0; previous && i < previous->n_devices; i++)

@@ -29,6 +29,7 @@ struct option_def {
     const char *choices;  /* OPTION_CHOICE: "debug|info|warn|error" */
     int64_t min, max;     /* OPTION_INT; OPTION_DURATION in ns; 0,0 = any >= 0 */
     char letter;          /* short form, 0 none */
+    bool is_flag_only;    /* a file may not set it */
 };
 
 enum option_origin { OPTION_DEFAULT, OPTION_FILE, OPTION_ENVIRONMENT, OPTION_FLAG };
@@ -50,8 +51,12 @@ void option_set_init(struct option_set *set, const struct option_def *defs, size
 void option_set_fini(struct option_set *set);
 /* argv[0] is not looked at. Unknown flags, missing and malformed values are INVALID_ARGUMENT with what is allowed. */
 int option_set_parse(struct option_set *set, int argc, char **argv, struct err *e);
+/* Variables PREFIX_NAME, lists separated by commas. Empty ones count as absent, and so do the addresses that Kubernetes
+ * puts there for each Service of the namespace: one named keda-gpu-scaler sets KEDA_GPU_SCALER_PORT=tcp://... */
 int option_set_environment(struct option_set *set, struct err *e);
-/* One value from a file: only what no flag or variable has set. */
+/* Is there a row of this name that a file may set? If not, the error names the nearest key. */
+int option_set_file_key(const struct option_set *set, const char *name, struct err *e);
+/* One value from a file: only what no flag or variable has set. The name is one that option_set_file_key knows. */
 int option_set_file_value(struct option_set *set, const char *name, const char *value, struct err *e);
 
 const char *option_text(const struct option_set *set, const char *name); /* "" when unset */
@@ -62,7 +67,7 @@ bool option_bool(const struct option_set *set, const char *name);
 char *const *option_list(const struct option_set *set, const char *name, size_t *ret_n);
 bool option_is_set(const struct option_set *set, const char *name); /* by anything but the default */
 
-/* The table as --help shows it, and as --print-config does (with where each value came from). */
+/* The table as --help shows it, and as --print-config does: YAML that --config reads, with where each value came from. */
 void option_help(const struct option_def *defs, size_t n, struct buf *out);
 void option_print(const struct option_set *set, struct buf *out);
 
@@ -72,6 +77,8 @@ struct command {
     const char *name;
     const char *summary; /* one line */
     const char *usage;   /* after the name: "[flags] ADDRESS" */
+    const char *choices; /* what the first operand may be, for completion: "bash|zsh|fish"; NULL anything */
+    size_t max_operands;
     const char *details; /* paragraphs for --help; "" none */
     const struct option_def *options;
     size_t n_options;
@@ -88,6 +95,10 @@ const struct command *cli_find_command(const char *name);
 int cli_main(int argc, char **argv);
 /* Write --help of a command, or of the program for NULL. */
 void cli_help(const struct command *command, struct buf *out);
+
+/* Write out what stands in stdout's buffer. False when nobody can read it any more: silently where the reader went away
+ * (head), with a message otherwise. */
+bool cli_flush(void);
 
 /* "keda-gpu-scaler: text" on stderr, with the hint on a line of its own where there is one. Returns the exit code. */
 int cli_fail(const struct err *e, const char *hint);

@@ -11,7 +11,7 @@ const struct option_def agent_options[] = {
      .kind = OPTION_INT,
      .fallback = "6000",
      .metavar = "PORT",
-     .help = "gRPC port, on all addresses",
+     .help = "gRPC port, on all addresses; 0 = any free one",
      .min = 0,
      .max = 65535},
     {.name = "listen",
@@ -93,12 +93,12 @@ const struct option_def agent_options[] = {
      .metavar = "FILE",
      .help = "demand client certificates signed by this CA"},
     {.name = "metrics-tls", .kind = OPTION_BOOL, .fallback = "false", .help = "TLS on the metrics port too"},
-    {.name = "grpc-reflection", .kind = OPTION_BOOL, .fallback = "true", .help = "serve gRPC reflection"},
+    {.name = "grpc-reflection", .kind = OPTION_BOOL, .fallback = "true", .help = "serve gRPC reflection; =false does not"},
     {.name = "limit",
      .kind = OPTION_LIST,
      .fallback = "",
      .metavar = "NAME=N",
-     .help = "change one limit of the servers (docs/configuration.md lists them); may be repeated"},
+     .help = "change one limit on peers (--print-config lists them); may be repeated"},
     {.name = "drain-timeout",
      .kind = OPTION_DURATION,
      .fallback = "4s",
@@ -129,16 +129,20 @@ const struct option_def agent_options[] = {
      .kind = OPTION_TEXT,
      .fallback = "",
      .metavar = "FILE",
-     .help = "YAML file: the flags' names as keys, and `metrics:`; read again on SIGHUP"},
+     .help = "YAML file: the flags' names as keys, and `metrics:`; read again on SIGHUP",
+     .is_flag_only = true},
     {.name = "print-config",
      .kind = OPTION_BOOL,
      .fallback = "false",
+     .is_flag_only = true,
      .help = "print the configuration in force and where each value came from, then exit"},
 };
 const size_t agent_option_count = ARRAY_LEN(agent_options);
 
 /* Texts that the configuration points to; one agent a process. */
 static char metrics_address[32], probe_address[32], port_address[32], host_name[256];
+
+#define LIMIT_MAX 1000000000000LL
 
 static const char *address_of_port(const struct option_set *set, const char *address, const char *port, char out[32])
 {
@@ -158,12 +162,14 @@ static const char *node_name(const struct option_set *set)
     return gethostname(host_name, sizeof(host_name) - 1) == 0 ? host_name : "";
 }
 
+/* Only a connection's age may be without limit. The ceiling keeps milliseconds and their sums countable. */
 static int set_limit(struct net_limits *limits, const char *text, struct err *e)
 {
     struct str value = str_of(text), name = str_cut(&value, '=');
-    int64_t number;
-    if (!value.ptr || num_parse_i64(value, &number) < 0 || number <= 0)
-        return err_set(e, ERR_INVALID_ARGUMENT, "--limit \"%s\": must be NAME=N with N above 0", text);
+    int64_t number, least = str_equals(name, net_limit_name(NET_LIMIT_CONNECTION_AGE_MS)) ? 0 : 1;
+    if (!value.ptr || num_parse_i64(value, &number) < 0 || number < least || number > LIMIT_MAX)
+        return err_set(e, ERR_INVALID_ARGUMENT, "--limit \"%s\": must be NAME=N with N from %d to %lld", text, (int)least,
+                       (long long)LIMIT_MAX);
     const char *names[NET_LIMIT_COUNT];
     for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
         names[i] = net_limit_name((enum net_limit)i);
@@ -176,7 +182,7 @@ static int set_limit(struct net_limits *limits, const char *text, struct err *e)
     (void)str_copy(word, sizeof(word), name);
     const char *near = str_nearest(word, names, NET_LIMIT_COUNT);
     return err_set(e, ERR_INVALID_ARGUMENT,
-                   "--limit \"%s\": there is no limit \"%s\"%s%s%s; docs/configuration.md lists them", text, word,
+                   "--limit \"%s\": there is no limit \"%s\"%s%s%s; --print-config lists them", text, word,
                    near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
@@ -274,23 +280,48 @@ static int reload(void *context, struct agent_reloadable *ret, struct err *e)
     return rc;
 }
 
+static void print_defaults(const struct agent_reloadable *reloadable, struct buf *out)
+{
+    (void)buf_append_str(out, reloadable->n_defaults ? "metrics:\n" : "metrics: []\n");
+    for (size_t i = 0; i < reloadable->n_defaults; i++) {
+        const struct trigger_default *d = &reloadable->defaults[i];
+        char target[NUM_TEXT_MAX];
+        num_format_double(target, d->target);
+        (void)buf_append_str(out, "  - {name: ");
+        json_quote(out, d->name, strlen(d->name));
+        if (d->has_target)
+            (void)buf_printf(out, ", targetValue: %s", target);
+        if (d->has_aggregation)
+            (void)buf_printf(out, ", aggregation: %s", scaling_aggregation_name(d->aggregation));
+        if (d->has_gpu_index)
+            (void)buf_printf(out, ", gpuIndex: %d", d->gpu_index);
+        (void)buf_append_str(out, "}\n");
+    }
+}
+
+/* A file that --config reads, the limits in force as comments. */
+static void print_config(const struct option_set *set, const struct agent_config *config)
+{
+    BUF_AUTO struct buf text;
+    buf_init(&text, 1 << 20);
+    option_print(set, &text);
+    print_defaults(&config->reloadable, &text);
+    (void)buf_append_str(&text, "# limits in force:\n");
+    for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
+        (void)buf_printf(&text, "#   %s=%lld\n", net_limit_name((enum net_limit)i), (long long)config->limits.values[i]);
+    (void)fputs(buf_cstr(&text), stdout);
+}
+
 static int run(struct option_set *set)
 {
     struct agent_config config = {.reload = reload, .reload_context = set};
     struct err e;
-    if (set->operands.len) {
-        (void)err_set(&e, ERR_INVALID_ARGUMENT, "agent takes no operand, but was given \"%s\"", set->operands.items[0]);
-        return cli_fail(&e, "keda-gpu-scaler agent --help");
-    }
     if (agent_config_from_options(set, &config, &e) < 0)
         return cli_fail(&e, "");
     if (option_bool(set, "print-config")) {
-        BUF_AUTO struct buf text;
-        buf_init(&text, 64 << 10);
-        option_print(set, &text);
-        int rc = fputs(buf_cstr(&text), stdout) < 0;
+        print_config(set, &config);
         free(config.reloadable.defaults);
-        return rc;
+        return 0;
     }
     return agent_run(&config);
 }

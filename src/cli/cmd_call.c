@@ -61,7 +61,8 @@ struct question {
     Externalscaler__ScaledObjectRef__ScalerMetadataEntry entries[ENTRIES_MAX], *rows[ENTRIES_MAX];
     char *keys[ENTRIES_MAX];
     struct buf out;
-    char metric_name[256]; /* as GetMetricSpec said */
+    char metric_name[256];       /* as GetMetricSpec said */
+    char time[TIME_RFC3339_MAX]; /* of a stream's message, "" otherwise */
     bool is_json;
 };
 
@@ -99,36 +100,63 @@ static int undecodable(struct err *e)
     return err_set(e, ERR_INTERNAL, "the answer could not be decoded");
 }
 
+/* One JSON object a line; "time" first where there is one. */
+static void begin_json(struct question *q, struct json *j)
+{
+    json_init(j, &q->out, 0);
+    json_object_begin(j);
+    if (*q->time)
+        json_kv_string(j, "time", q->time);
+}
+
+static void end_json(struct question *q, struct json *j)
+{
+    json_object_end(j);
+    (void)buf_append_char(&q->out, '\n');
+}
+
+/* The start of a text line: the time, where there is one, and what the line says. */
+static void begin_text(struct question *q, const char *what)
+{
+    (void)buf_printf(&q->out, "%s%s%-8s ", q->time, *q->time ? " " : "", what);
+}
+
 static void print_number(struct question *q, const char *what, const char *name, double number)
 {
     char text[NUM_TEXT_MAX];
     num_format_double(text, number);
     if (q->is_json) {
         struct json j;
-        json_init(&j, &q->out, 0);
-        json_object_begin(&j);
+        begin_json(q, &j);
         json_kv_string(&j, "metric", name);
         json_kv_double(&j, what, number);
-        json_object_end(&j);
-        (void)buf_append_char(&q->out, '\n');
+        end_json(q, &j);
     } else {
-        (void)buf_printf(&q->out, "%-8s %s = %s\n", what, name, text);
+        begin_text(q, what);
+        (void)buf_printf(&q->out, "%s = %s\n", name, text);
     }
 }
 
-static void print_word(struct question *q, const char *what, const char *word)
+static void print_health(struct question *q, const char *word)
 {
-    if (q->is_json)
-        (void)buf_printf(&q->out, "{\"%s\":\"%s\"}\n", what, word);
-    else
-        (void)buf_printf(&q->out, "%-8s %s\n", what, word);
+    if (q->is_json) {
+        struct json j;
+        begin_json(q, &j);
+        json_kv_string(&j, "health", word);
+        end_json(q, &j);
+    } else {
+        begin_text(q, "health");
+        (void)buf_printf(&q->out, "%s\n", word);
+    }
 }
 
-static void flush(struct question *q)
+/* False once nobody reads any more. */
+static bool flush(struct question *q)
 {
-    (void)fputs(buf_cstr(&q->out), stdout);
-    (void)fflush(stdout);
+    if (q->out.len)
+        (void)fwrite(q->out.data, 1, q->out.len, stdout);
     buf_reset(&q->out);
+    return cli_flush();
 }
 
 /* As KEDA reads it: the float where it is above 0, else the integer. keda.md 1 */
@@ -158,7 +186,15 @@ static int print_active(struct question *q, struct str message, struct err *e)
         externalscaler__is_active_response__unpack(NULL, message.len, (const uint8_t *)message.ptr);
     if (!response)
         return undecodable(e);
-    print_word(q, "active", response->result ? "true" : "false");
+    if (q->is_json) {
+        struct json j;
+        begin_json(q, &j);
+        json_kv_bool(&j, "active", response->result);
+        end_json(q, &j);
+    } else {
+        begin_text(q, "active");
+        (void)buf_printf(&q->out, "%s\n", response->result ? "true" : "false");
+    }
     externalscaler__is_active_response__free_unpacked(response, NULL);
     return 0;
 }
@@ -245,7 +281,7 @@ static int ask_health(struct question *q, struct err *e)
     if (!response)
         return undecodable(e);
     unsigned status = (unsigned)response->status;
-    print_word(q, "health", words[status < ARRAY_LEN(words) ? status : 0]);
+    print_health(q, words[status < ARRAY_LEN(words) ? status : 0]);
     grpc__health__v1__health_check_response__free_unpacked(response, NULL);
     return 0;
 }
@@ -261,13 +297,10 @@ static bool on_stream_message(void *context, struct str message)
 {
     struct listening *l = context;
     struct err e;
-    char when[TIME_RFC3339_MAX];
-    time_format_rfc3339(when, time_wall_ns());
-    if (!l->question->is_json)
-        (void)buf_printf(&l->question->out, "%s ", when);
+    time_format_rfc3339(l->question->time, time_wall_ns());
     bool is_fine = l->print(l->question, message, &e) == 0;
-    flush(l->question);
-    return is_fine;
+    *l->question->time = '\0';
+    return flush(l->question) && is_fine;
 }
 
 static int listen_to(struct question *q, const char *path, int (*print)(struct question *, struct str, struct err *),
@@ -327,7 +360,7 @@ static int ask(struct question *q, int which, const char *address)
         rc = questions[which].ask(q, &e);
     if (rc == 0 && option_bool(q->set, "explain") && questions[which].ask != ask_explain)
         rc = ask_explain(q, &e);
-    flush(q);
+    (void)flush(q);
     client_fini(&q->client);
     if (rc == 0)
         return 0;
@@ -341,8 +374,8 @@ static int run_call(struct option_set *set)
 {
     struct err e;
     size_t n = set->operands.len;
-    if (n < 1 || n > 2) {
-        (void)err_set(&e, ERR_INVALID_ARGUMENT, "call takes [QUESTION] ADDRESS, but was given %zu operands", n);
+    if (n == 0) {
+        (void)err_set(&e, ERR_INVALID_ARGUMENT, "call needs the ADDRESS to ask");
         return cli_fail(&e, "keda-gpu-scaler call 127.0.0.1:6000 -m profile=triton-inference");
     }
     int which = find_question(n == 2 ? set->operands.items[0] : "all", &e);
@@ -364,11 +397,14 @@ const struct command command_call = {
     .name = "call",
     .summary = "Ask any external scaler what KEDA would ask",
     .usage = "[QUESTION] ADDRESS [flags]",
+    .choices = "all|spec|metrics|active|explain|health|stream-active|stream-spec",
+    .max_operands = 2,
     .details =
         "QUESTION is all (the default: spec, metrics and active, as KEDA asks on each poll), spec, metrics, active,\n"
         "explain, health, stream-active or stream-spec.\n\n"
         "Example: keda-gpu-scaler call 127.0.0.1:6000 -m metricType=gpu_utilization -m targetValue=80 --explain\n\n"
-        "Exit status: 0 answered, 2 wrong usage, 64 + the gRPC status code when the call failed.",
+        "Exit status: 0 answered, 1 it could not be asked (a file is missing), 2 wrong usage, 64 + the gRPC status code\n"
+        "when the call failed: 67 metadata refused, 68 no answer in time, 73 precondition, 78 not reachable or no data.",
     .options = call_options,
     .n_options = ARRAY_LEN(call_options),
     .run = run_call,

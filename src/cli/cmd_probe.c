@@ -32,7 +32,8 @@ static int probe_http(const struct option_set *set, const char *address)
         (void)cli_fail(&e, "");
         return EXIT_UNREACHABLE;
     }
-    (void)printf("%d %s\n", status, buf_cstr(&body));
+    struct str text = str_trim((struct str){body.data ? body.data : "", body.len});
+    (void)printf("%d %.*s\n", status, (int)text.len, text.ptr);
     return status == 200 ? 0 : EXIT_NOT_SERVING;
 }
 
@@ -46,11 +47,14 @@ static int probe_grpc(const struct option_set *set, const char *address)
     grpc__health__v1__health_check_request__init(&request);
     request.service = (char *)(uintptr_t)option_text(set, "service");
     int rc = client_init(&client, set, address, &e);
-    if (rc == 0)
+    bool has_dialled = rc == 0;
+    if (has_dialled)
         rc = client_call(&client, "/grpc.health.v1.Health/Check", &request.base, &bytes, &e);
     client_fini(&client);
     if (rc < 0) {
         (void)cli_fail(&e, "");
+        if (!has_dialled)
+            return EXIT_UNREACHABLE;
         return e.class == ERR_UNAVAILABLE || e.class == ERR_DEADLINE_EXCEEDED ? EXIT_UNREACHABLE : EXIT_FAILED;
     }
     Grpc__Health__V1__HealthCheckResponse *response = grpc__health__v1__health_check_response__unpack(
@@ -72,6 +76,7 @@ const struct command command_probe = {
     .name = "probe",
     .summary = "Ask a server whether it is healthy",
     .usage = "[ADDRESS] [flags]",
+    .max_operands = 1,
     .details = "ADDRESS is 127.0.0.1:6000 unless given.\n\n"
                "Exit status: 0 serving, 2 wrong usage or not reachable, 3 the call failed, 4 not serving.",
     .options = probe_options,

@@ -64,6 +64,7 @@ const struct command command_help = {
     .name = "help",
     .summary = "Show help",
     .usage = "[COMMAND]",
+    .max_operands = 1,
     .details = "",
     .run = run_help,
 };

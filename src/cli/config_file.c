@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 #include "cli/cli.h"
 
+#include <assert.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -14,6 +15,14 @@ struct reader {
     struct option_set *set;
     VEC(struct trigger_default) defaults;
 };
+
+/* A node of the document. libyaml gives NULL only for indexes that a document does not hold. */
+static const yaml_node_t *node_at(struct reader *r, int index)
+{
+    yaml_node_t *node = yaml_document_get_node(&r->document, index);
+    assert(node);
+    return node;
+}
 
 static int fail_at(const struct reader *r, const yaml_node_t *node, struct err *e)
 {
@@ -28,7 +37,7 @@ static int refuse(const struct reader *r, const yaml_node_t *node, struct err *e
 
 static const char *scalar(const yaml_node_t *node)
 {
-    return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
+    return node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
 }
 
 /* ---- metrics: ---- */
@@ -80,11 +89,11 @@ static int read_metric(struct reader *r, const yaml_node_t *node, struct err *e)
         return refuse(r, node, e, "a metrics entry must be a mapping with at least `name`");
     struct trigger_default entry = {.gpu_index = -1};
     for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
-        yaml_node_t *key = yaml_document_get_node(&r->document, pair->key);
-        yaml_node_t *value = yaml_document_get_node(&r->document, pair->value);
-        if (!scalar(key) || !scalar(value))
+        const yaml_node_t *key = node_at(r, pair->key), *value = node_at(r, pair->value);
+        const char *name = scalar(key), *text = scalar(value);
+        if (!name || !text)
             return refuse(r, key, e, "must be `key: value` with plain values");
-        if (read_metric_key(scalar(key), scalar(value), &entry, e) < 0)
+        if (read_metric_key(name, text, &entry, e) < 0)
             return fail_at(r, value, e);
     }
     if (!*entry.name)
@@ -103,7 +112,7 @@ static int read_metrics(struct reader *r, const yaml_node_t *node, struct err *e
     if (node->type != YAML_SEQUENCE_NODE)
         return refuse(r, node, e, "metrics must be a list of entries with name, targetValue, aggregation, gpuIndex");
     for (const yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++)
-        if (read_metric(r, yaml_document_get_node(&r->document, *item), e) < 0)
+        if (read_metric(r, node_at(r, *item), e) < 0)
             return -1;
     return 0;
 }
@@ -112,15 +121,17 @@ static int read_metrics(struct reader *r, const yaml_node_t *node, struct err *e
 
 static int read_option(struct reader *r, const char *key, const yaml_node_t *node, struct err *e)
 {
-    if (scalar(node))
-        return option_set_file_value(r->set, key, scalar(node), e) < 0 ? fail_at(r, node, e) : 0;
+    const char *text = scalar(node);
+    if (text)
+        return option_set_file_value(r->set, key, text, e) < 0 ? fail_at(r, node, e) : 0;
     if (node->type != YAML_SEQUENCE_NODE)
         return refuse(r, node, e, "must be a plain value or a list of them");
     for (const yaml_node_item_t *item = node->data.sequence.items.start; item < node->data.sequence.items.top; item++) {
-        const yaml_node_t *one = yaml_document_get_node(&r->document, *item);
-        if (!scalar(one))
+        const yaml_node_t *one = node_at(r, *item);
+        const char *part = scalar(one);
+        if (!part)
             return refuse(r, one, e, "must be a plain value");
-        if (option_set_file_value(r->set, key, scalar(one), e) < 0)
+        if (option_set_file_value(r->set, key, part, e) < 0)
             return fail_at(r, one, e);
     }
     return 0;
@@ -128,20 +139,19 @@ static int read_option(struct reader *r, const char *key, const yaml_node_t *nod
 
 static int read_pair(struct reader *r, const yaml_node_pair_t *pair, struct err *e)
 {
-    const yaml_node_t *key = yaml_document_get_node(&r->document, pair->key);
-    const yaml_node_t *value = yaml_document_get_node(&r->document, pair->value);
+    const yaml_node_t *key = node_at(r, pair->key), *value = node_at(r, pair->value);
     const char *name = scalar(key);
     if (!name)
         return refuse(r, key, e, "a key must be plain text");
     for (const yaml_node_pair_t *other = yaml_document_get_root_node(&r->document)->data.mapping.pairs.start;
          other < pair; other++) {
-        const char *before = scalar(yaml_document_get_node(&r->document, other->key));
+        const char *before = scalar(node_at(r, other->key));
         if (before && strcmp(before, name) == 0)
             return refuse(r, key, e, "this key is already set above");
     }
-    if (strcmp(name, "config") == 0 || strcmp(name, "print-config") == 0)
-        return refuse(r, key, e, "this flag has no meaning in a file");
-    return strcmp(name, "metrics") == 0 ? read_metrics(r, value, e) : read_option(r, name, value, e);
+    if (strcmp(name, "metrics") == 0)
+        return read_metrics(r, value, e);
+    return option_set_file_key(r->set, name, e) < 0 ? fail_at(r, key, e) : read_option(r, name, value, e);
 }
 
 /* Aliases would let a small file grow without bound and are of no use here: libyaml resolves them to shared nodes, so

@@ -2,6 +2,7 @@
  * the reference's manifests have it. */
 #include "cli/cli.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -60,12 +61,24 @@ int cli_fail(const struct err *e, const char *hint)
     return err_exit_code(e->class);
 }
 
-static int print_help(const struct command *command, FILE *stream)
+bool cli_flush(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return true;
+    struct err e;
+    if (errno != EPIPE) {
+        (void)err_set_errno(&e, ERR_UNKNOWN, errno, "cannot write the output");
+        (void)cli_fail(&e, "");
+    }
+    return false;
+}
+
+static void print_help(const struct command *command, FILE *stream)
 {
     BUF_AUTO struct buf text;
     buf_init(&text, 64 << 10);
     cli_help(command, &text);
-    return fputs(buf_cstr(&text), stream) < 0 || fflush(stream) != 0;
+    (void)fputs(buf_cstr(&text), stream);
 }
 
 static bool has_flag(int argc, char **argv, const char *longer, const char *shorter)
@@ -76,28 +89,50 @@ static bool has_flag(int argc, char **argv, const char *longer, const char *shor
     return false;
 }
 
+static int refuse_operand(const struct command *command, const char *operand)
+{
+    char hint[64];
+    struct err e;
+    if (command->max_operands == 0)
+        (void)err_set(&e, ERR_INVALID_ARGUMENT, "%s takes no operand, but was given \"%s\"", command->name, operand);
+    else
+        (void)err_set(&e, ERR_INVALID_ARGUMENT, "%s takes %s, but was also given \"%s\"", command->name, command->usage,
+                      operand);
+    (void)snprintf(hint, sizeof(hint), CLI_PROGRAM " %s --help", command->name);
+    return cli_fail(&e, hint);
+}
+
 static int run_command(const struct command *command, int argc, char **argv)
 {
-    if (has_flag(argc, argv, "--help", "-h"))
-        return print_help(command, stdout);
+    if (has_flag(argc, argv, "--help", "-h")) {
+        print_help(command, stdout);
+        return 0;
+    }
     struct option_set set;
     struct err e;
+    int rc;
     option_set_init(&set, command->options, command->n_options, command->env_prefix);
-    int rc = option_set_parse(&set, argc, argv, &e) < 0 || option_set_environment(&set, &e) < 0 ? cli_fail(&e, "")
-                                                                                                : command->run(&set);
+    if (option_set_parse(&set, argc, argv, &e) < 0 || option_set_environment(&set, &e) < 0)
+        rc = cli_fail(&e, "");
+    else if (set.operands.len > command->max_operands)
+        rc = refuse_operand(command, set.operands.items[command->max_operands]);
+    else
+        rc = command->run(&set);
     option_set_fini(&set);
     return rc;
 }
 
-int cli_main(int argc, char **argv)
+static int run_arguments(int argc, char **argv)
 {
     if (argc < 2) {
-        (void)print_help(NULL, stderr);
+        print_help(NULL, stderr);
         return 2;
     }
     if (argv[1][0] == '-') {
-        if (has_flag(2, argv, "--help", "-h"))
-            return print_help(NULL, stdout);
+        if (has_flag(2, argv, "--help", "-h")) {
+            print_help(NULL, stdout);
+            return 0;
+        }
         if (has_flag(2, argv, "--version", "-V"))
             return run_command(&command_version, 1, argv);
         return run_command(&command_agent, argc, argv);
@@ -113,4 +148,10 @@ int cli_main(int argc, char **argv)
     (void)err_set(&e, ERR_INVALID_ARGUMENT, "unknown command \"%s\"%s%s%s", argv[1], near ? "; did you mean `" : "",
                   near ? near : "", near ? "`?" : "");
     return cli_fail(&e, "keda-gpu-scaler --help lists the commands");
+}
+
+int cli_main(int argc, char **argv)
+{
+    int rc = run_arguments(argc, argv);
+    return cli_flush() || rc ? rc : 1; /* what nobody could read is not done */
 }

@@ -372,7 +372,7 @@ static int read_times(struct draft *d, struct err *e)
         int64_t *ns;
         int64_t default_s;
     } times[] = {
-        {TRIGGER_KEY_POLL_INTERVAL_SECONDS, {1, 3600}, &t->poll_interval_ns, 10},
+        {TRIGGER_KEY_POLL_INTERVAL_SECONDS, {1, 3600}, &t->poll_interval_ns, 1},
         {TRIGGER_KEY_WINDOW, {0, 300}, &t->window_ns, 15},
         {TRIGGER_KEY_ACTIVATION_WINDOW, {0, 300}, &t->activation_window_ns, 60},
         {TRIGGER_KEY_WARMUP_SECONDS, {0, 86400}, &t->warmup_ns, 900},
