@@ -6,12 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const end_names[] = {
-#define X(id, name) name,
-    NET_ENDS(X)
-#undef X
-};
-
 static struct net_conn **list_of(struct net_conn *conn)
 {
     return conn->listener ? &conn->listener->conns : &conn->loop->clients;
@@ -243,7 +237,7 @@ static void bury(struct net_conn *conn)
     metric_add(conn->is_inbound ? loop->series.inbound : loop->series.outbound, -1);
     if (conn->is_inbound)
         loop->n_inbound--;
-    net_count_closed(loop, end_names[conn->end]);
+    metric_add(loop->series.closed[conn->end], 1);
     if (conn->listener)
         net_listener_conn_gone(conn->listener);
     if (conn->has_poll)

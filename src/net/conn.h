@@ -15,20 +15,6 @@ enum net_conn_state {
     CONN_DEAD,
 };
 
-/* Why a connection ended: label values of a metric. */
-#define NET_ENDS(X)                                                                                                    \
-    X(PEER, "peer")       /* the peer closed */                                                                        \
-    X(LOCAL, "local")     /* our protocol closed */                                                                    \
-    X(ERROR, "error")     /* the network or TLS failed */                                                              \
-    X(LIMIT, "limit")     /* a deadline or ceiling was hit */                                                          \
-    X(ABORTED, "aborted") /* net_conn_abort, or its listener went */
-
-enum net_end {
-#define X(id, name) NET_END_##id,
-    NET_ENDS(X)
-#undef X
-};
-
 enum { NET_PEER_MAX = 72, NET_PREFACE_BYTES = 24 };
 
 struct net_dial;

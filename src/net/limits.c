@@ -14,6 +14,12 @@ static const char *const names[NET_LIMIT_COUNT] = {
 #undef X
 };
 
+static const char *const end_names[NET_END_COUNT] = {
+#define X(id, name) name,
+    NET_ENDS(X)
+#undef X
+};
+
 static const struct metric_desc limit_hits_desc = {
     .name = "keda_gpu_scaler_limit_hits",
     .help = "Times that a limit on peers was hit, by limit.",
@@ -99,7 +105,9 @@ void net_series_setup(struct net_series *series, struct metrics *metrics)
     series->inbound = series_of(connections, "in");
     series->outbound = series_of(connections, "out");
     series->accepted = metric_only(metric_register(metrics, &accepted_desc));
-    series->closed = metric_register(metrics, &closed_desc);
+    struct metric_family *closed = metric_register(metrics, &closed_desc);
+    for (int i = 0; i < NET_END_COUNT; i++)
+        series->closed[i] = series_of(closed, end_names[i]);
     struct metric_family *errors = metric_register(metrics, &accept_errors_desc);
     series->accept_fd_limit = series_of(errors, "fd_limit");
     series->accept_other = series_of(errors, "other");
@@ -110,9 +118,4 @@ void net_series_setup(struct net_series *series, struct metrics *metrics)
     series->tls_reload_errors = metric_register(metrics, &tls_reload_errors_desc);
     series->tls_reload_ok = metric_register(metrics, &tls_reload_ok_desc);
     series->tls_expiry = metric_register(metrics, &tls_expiry_desc);
-}
-
-void net_count_closed(struct net_loop *loop, const char *reason)
-{
-    metric_add(series_of(loop->series.closed, reason), 1);
 }

@@ -28,12 +28,27 @@ struct net_deferred {
     void *context;
 };
 
+/* Why a connection ended: label values of a metric. */
+#define NET_ENDS(X)                                                                                                    \
+    X(PEER, "peer")       /* the peer closed */                                                                        \
+    X(LOCAL, "local")     /* our protocol closed */                                                                    \
+    X(ERROR, "error")     /* the network or TLS failed */                                                              \
+    X(LIMIT, "limit")     /* a deadline or ceiling was hit */                                                          \
+    X(ABORTED, "aborted") /* net_conn_abort, or its listener went */
+
+enum net_end {
+#define X(id, name) NET_END_##id,
+    NET_ENDS(X)
+#undef X
+        NET_END_COUNT
+};
+
 /* Series that net moves, found once. */
 struct net_series {
     struct metric_series *limit_hits[NET_LIMIT_COUNT];
     struct metric_series *inbound, *outbound, *accepted, *accept_fd_limit, *accept_other;
     struct metric_series *server_handshake_failures, *client_handshake_failures;
-    struct metric_family *closed; /* by reason */
+    struct metric_series *closed[NET_END_COUNT];
     struct metric_family *tls_reloads, *tls_reload_errors, *tls_reload_ok, *tls_expiry;
 };
 
@@ -71,7 +86,6 @@ struct net_loop {
 
 /* Find all series; called once by net_loop_new. */
 void net_series_setup(struct net_series *series, struct metrics *metrics);
-void net_count_closed(struct net_loop *loop, const char *reason);
 /* A number in [0, 1). Not for secrets. */
 double net_random(struct net_loop *loop);
 
