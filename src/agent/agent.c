@@ -44,6 +44,25 @@ static void on_wakeup(void *context)
 }
 
 /* For people who look for the reason of a value. */
+static void log_evaluation(const struct service_observation *o)
+{
+    const struct trigger_evaluation *v = o->evaluation;
+    struct trigger_explanation said;
+    trigger_explain(v, &said);
+    const char *warning = said.n_warnings ? said.warnings[0] : "";
+    if (v->asked & TRIGGER_ASK_VALUE)
+        log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns),
+                  LOG_STR("name", o->name), LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name),
+                  LOG_DBL("value", v->value), LOG_DBL("target", v->trigger->target), LOG_STR("rule", said.rule),
+                  LOG_STR("error", v->value_error.text), LOG_STR("warning", warning));
+    if (v->asked & TRIGGER_ASK_ACTIVITY)
+        log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns),
+                  LOG_STR("name", o->name), LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name),
+                  LOG_BOOL("active", v->is_active), LOG_DBL("activation", v->trigger->activation),
+                  LOG_STR("rule", said.active_rule), LOG_STR("error", v->active_error.text),
+                  LOG_STR("warning", warning));
+}
+
 static void observe(void *context, const struct service_observation *o)
 {
     struct agent *a = context;
@@ -51,14 +70,8 @@ static void observe(void *context, const struct service_observation *o)
     if (v->trigger->metric == TRIGGER_PCIE_TX_KBPS || v->trigger->metric == TRIGGER_PCIE_RX_KBPS)
         gpu_want(a->sampler, v->trigger->metric == TRIGGER_PCIE_TX_KBPS ? SNAPSHOT_PCIE_TX : SNAPSHOT_PCIE_RX,
                  net_now_ns(a->loop) + 120 * NS_PER_S);
-    bool is_activity = strcmp(o->method, "IsActive") == 0 || strcmp(o->method, "StreamIsActive") == 0;
-    const struct err *error = is_activity ? &v->active_error : &v->value_error;
-    log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns),
-              LOG_STR("name", o->name), LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name),
-              LOG_DBL("value", v->value), LOG_DBL("target", v->trigger->target), LOG_BOOL("active", v->is_active),
-              LOG_STR("rule", is_activity ? v->active_rule : v->rule),
-              LOG_STR("error", error->class == ERR_NONE ? "" : error->text),
-              LOG_STR("warning", v->n_warnings ? v->warnings[0] : ""));
+    if (log_is_on(LOG_DEBUG))
+        log_evaluation(o);
 }
 
 /* At most one line a second: KEDA repeats a refused question, and any peer can send bad metadata. */

@@ -85,6 +85,7 @@ static void reply_value(struct rpc_call *call, const char *asked_name, const str
 
 static void get_metrics(struct rpc_call *call, struct str request, void *context)
 {
+    static const struct service_question asks_value = {"GetMetrics", TRIGGER_ASK_VALUE};
     struct service *s = context;
     ProtobufCAllocator allocator = service_allocator(call);
     Externalscaler__GetMetricsRequest *asked = NULL;
@@ -103,7 +104,7 @@ static void get_metrics(struct rpc_call *call, struct str request, void *context
         return;
     }
     struct trigger_evaluation evaluation;
-    service_evaluate(s, call, "GetMetrics", ref, t, &evaluation);
+    service_evaluate(s, call, &asks_value, ref, t, &evaluation);
     struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
     if (evaluation.value_error.class != ERR_NONE) {
         metric_add(subject->errors, 1);
@@ -119,6 +120,7 @@ static void get_metrics(struct rpc_call *call, struct str request, void *context
 
 static void is_active(struct rpc_call *call, struct str request, void *context)
 {
+    static const struct service_question asks_activity = {"IsActive", TRIGGER_ASK_ACTIVITY};
     struct service *s = context;
     const Externalscaler__ScaledObjectRef *ref = decode_ref(call, request);
     if (!ref)
@@ -131,7 +133,7 @@ static void is_active(struct rpc_call *call, struct str request, void *context)
         return;
     }
     struct trigger_evaluation evaluation;
-    service_evaluate(s, call, "IsActive", ref, t, &evaluation);
+    service_evaluate(s, call, &asks_activity, ref, t, &evaluation);
     struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
     if (evaluation.active_error.class != ERR_NONE) {
         metric_add(subject->errors, 1);

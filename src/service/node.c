@@ -3,6 +3,7 @@
 
 static void explain(struct rpc_call *call, struct str request, void *context)
 {
+    static const struct service_question asks_all = {"Explain", TRIGGER_ASK_ALL};
     enum { TEXT_MAX = 256 << 10 };
     struct service *s = context;
     ProtobufCAllocator allocator = service_allocator(call);
@@ -20,7 +21,7 @@ static void explain(struct rpc_call *call, struct str request, void *context)
         return;
     }
     struct trigger_evaluation evaluation;
-    service_evaluate(s, call, "Explain", asked->scaledobjectref, t, &evaluation);
+    service_evaluate(s, call, &asks_all, asked->scaledobjectref, t, &evaluation);
     BUF_AUTO struct buf text;
     BUF_AUTO struct buf json;
     struct json writer;

@@ -201,16 +201,19 @@ struct trigger *service_trigger(struct service *s, struct rpc_call *call, const 
     return t;
 }
 
-void service_evaluate(struct service *s, struct rpc_call *call, const char *method,
+void service_evaluate(struct service *s, struct rpc_call *call, const struct service_question *question,
                       const Externalscaler__ScaledObjectRef *ref, const struct trigger *trigger,
                       struct trigger_evaluation *ret)
 {
     const struct snapshot *snapshot = s->config.source.current(s->config.source.context);
-    trigger_evaluate(trigger, snapshot, service_now_ns(s), rpc_call_arena(call), ret);
+    trigger_evaluate(trigger, snapshot, service_now_ns(s), question->asked, rpc_call_arena(call), ret);
     if (!s->config.observe)
         return;
-    struct service_observation observation = {
-        .method = method, .ns = ref->namespace_, .name = ref->name, .peer = rpc_call_peer(call), .evaluation = ret};
+    struct service_observation observation = {.method = question->method,
+                                              .ns = ref->namespace_,
+                                              .name = ref->name,
+                                              .peer = rpc_call_peer(call),
+                                              .evaluation = ret};
     s->config.observe(s->config.observe_context, &observation);
 }
 

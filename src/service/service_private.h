@@ -72,8 +72,13 @@ static inline int64_t service_now_ns(const struct service *s)
 {
     return s->config.source.now_ns(s->config.source.context);
 }
+/* A call's name and what it wants to know. */
+struct service_question {
+    const char *method;
+    enum trigger_question asked;
+};
 /* Evaluate on the newest snapshot and let the program observe it. */
-void service_evaluate(struct service *s, struct rpc_call *call, const char *method,
+void service_evaluate(struct service *s, struct rpc_call *call, const struct service_question *question,
                       const Externalscaler__ScaledObjectRef *ref, const struct trigger *trigger,
                       struct trigger_evaluation *ret);
 /* The subject of this ScaledObject and metric, made if new. */

@@ -75,6 +75,7 @@ static void send_active(struct rpc_call *call)
 
 static void stream_is_active(struct rpc_call *call, struct str request, void *context)
 {
+    static const struct service_question asks_activity = {"StreamIsActive", TRIGGER_ASK_ACTIVITY};
     struct service *s = context;
     const Externalscaler__ScaledObjectRef *ref = decode(call, request);
     if (!ref)
@@ -85,7 +86,7 @@ static void stream_is_active(struct rpc_call *call, struct str request, void *co
     struct trigger *t = stream->trigger;
 
     struct trigger_evaluation evaluation;
-    service_evaluate(s, call, "StreamIsActive", ref, t, &evaluation);
+    service_evaluate(s, call, &asks_activity, ref, t, &evaluation);
     stream->next_look_ns = service_now_ns(s) + t->poll_interval_ns;
     stream->was_active = evaluation.active_error.class == ERR_NONE && evaluation.is_active;
     if (stream->was_active)
@@ -102,7 +103,8 @@ static void look_at_activity(struct service *s, struct stream *stream, int64_t n
     ARENA_AUTO struct arena arena;
     arena_init(&arena, SERVICE_EVALUATION_MAX);
     struct trigger_evaluation evaluation;
-    trigger_evaluate(stream->trigger, s->config.source.current(s->config.source.context), now_ns, &arena, &evaluation);
+    trigger_evaluate(stream->trigger, s->config.source.current(s->config.source.context), now_ns, TRIGGER_ASK_ACTIVITY,
+                     &arena, &evaluation);
     if (evaluation.active_error.class != ERR_NONE)
         return;
     bool is_rising = !stream->was_active && is_measured_active(&evaluation);

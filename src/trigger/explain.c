@@ -1,7 +1,10 @@
-/* An evaluation as JSON and as lines of text. It adds nothing: what it shows was decided in evaluate.c. */
+/* An evaluation as JSON and as lines of text. It adds nothing: what it shows was decided in evaluate.c and is worded by
+ * say.c. */
 #include "trigger/trigger.h"
 
 #include "trigger/text.h"
+
+#include <assert.h>
 
 static void duration_kv(struct json *out, const char *key, int64_t ns)
 {
@@ -47,9 +50,9 @@ static void maybe_kv(struct json *out, const char *key, bool is_there, double va
 static void input_json(const struct trigger_input *in, struct json *out)
 {
     json_object_begin(out);
-    json_kv_string(out, "uuid", in->uuid);
-    json_kv_i64(out, "index", in->index);
-    json_kv_string(out, "label", in->label);
+    json_kv_string(out, "uuid", in->device->uuid);
+    json_kv_i64(out, "index", in->device->index);
+    json_kv_string(out, "label", trigger_input_label(in));
     json_kv_string(out, "state", trigger_input_state_name(in->state));
     maybe_kv(out, "value", in->has_value, in->value);
     maybe_kv(out, "counted", in->is_counted, in->counted);
@@ -58,11 +61,11 @@ static void input_json(const struct trigger_input *in, struct json *out)
     json_object_end(out);
 }
 
-static void result_json(const struct trigger_evaluation *ev, struct json *out)
+static void result_json(const struct trigger_evaluation *ev, const struct trigger_explanation *said, struct json *out)
 {
     bool has_value = ev->value_error.class == ERR_NONE, has_active = ev->active_error.class == ERR_NONE;
     maybe_kv(out, "value", has_value, ev->value);
-    json_kv_string(out, "rule", has_value ? ev->rule : NULL);
+    json_kv_string(out, "rule", has_value ? said->rule : NULL);
     if (!has_value) {
         json_key(out, "valueError");
         error_json(&ev->value_error, out);
@@ -72,7 +75,7 @@ static void result_json(const struct trigger_evaluation *ev, struct json *out)
         json_bool(out, ev->is_active);
     else
         json_null(out);
-    json_kv_string(out, "activeRule", has_active ? ev->active_rule : NULL);
+    json_kv_string(out, "activeRule", has_active ? said->active_rule : NULL);
     maybe_kv(out, "activity", ev->activity >= 0, ev->activity);
     if (!has_active) {
         json_key(out, "activeError");
@@ -82,9 +85,12 @@ static void result_json(const struct trigger_evaluation *ev, struct json *out)
 
 void trigger_explain_json(const struct trigger_evaluation *evaluation, struct json *out)
 {
+    assert(evaluation->asked == TRIGGER_ASK_ALL);
+    struct trigger_explanation said;
+    trigger_explain(evaluation, &said);
     json_object_begin(out);
     trigger_json(evaluation->trigger, out);
-    result_json(evaluation, out);
+    result_json(evaluation, &said, out);
     json_key(out, "inputs");
     json_array_begin(out);
     for (size_t i = 0; i < evaluation->n_inputs; i++)
@@ -92,8 +98,8 @@ void trigger_explain_json(const struct trigger_evaluation *evaluation, struct js
     json_array_end(out);
     json_key(out, "warnings");
     json_array_begin(out);
-    for (size_t i = 0; i < evaluation->n_warnings; i++)
-        json_string(out, evaluation->warnings[i]);
+    for (size_t i = 0; i < said.n_warnings; i++)
+        json_string(out, said.warnings[i]);
     json_array_end(out);
     json_object_end(out);
 }
@@ -110,16 +116,16 @@ static void trigger_text(const struct trigger *t, struct buf *out)
                      t->profile);
 }
 
-static void result_text(const struct trigger_evaluation *ev, struct buf *out)
+static void result_text(const struct trigger_evaluation *ev, const struct trigger_explanation *said, struct buf *out)
 {
     char value[NUM_TEXT_MAX];
     trigger_show_number(value, ev->value);
     if (ev->value_error.class == ERR_NONE)
-        (void)buf_printf(out, "value    %s %s: %s\n", value, trigger_metric_unit(ev->trigger->metric), ev->rule);
+        (void)buf_printf(out, "value    %s %s: %s\n", value, trigger_metric_unit(ev->trigger->metric), said->rule);
     else
         (void)buf_printf(out, "value    none: %s: %s\n", err_class_name(ev->value_error.class), ev->value_error.text);
     if (ev->active_error.class == ERR_NONE)
-        (void)buf_printf(out, "active   %s: %s\n", ev->is_active ? "yes" : "no", ev->active_rule);
+        (void)buf_printf(out, "active   %s: %s\n", ev->is_active ? "yes" : "no", said->active_rule);
     else
         (void)buf_printf(out, "active   unknown: %s: %s\n", err_class_name(ev->active_error.class),
                          ev->active_error.text);
@@ -132,17 +138,21 @@ static void input_text(const struct trigger_input *in, const char *unit, struct 
         trigger_show_number(value, in->value);
     trigger_show_number(counted, in->counted);
     trigger_show_age(age, in->age_ns);
-    (void)buf_printf(out, "input    GPU %d %s %s: %s, %s%s%s, read %s, %s%s\n", in->index, in->uuid, in->label,
-                     trigger_input_state_name(in->state), value, in->has_value ? " " : "", in->has_value ? unit : "",
-                     age, in->is_counted ? "counted as " : "not counted", in->is_counted ? counted : "");
+    (void)buf_printf(out, "input    GPU %d %s %s: %s, %s%s%s, read %s, %s%s\n", in->device->index, in->device->uuid,
+                     trigger_input_label(in), trigger_input_state_name(in->state), value, in->has_value ? " " : "",
+                     in->has_value ? unit : "", age, in->is_counted ? "counted as " : "not counted",
+                     in->is_counted ? counted : "");
 }
 
 void trigger_explain_text(const struct trigger_evaluation *evaluation, struct buf *out)
 {
+    assert(evaluation->asked == TRIGGER_ASK_ALL);
+    struct trigger_explanation said;
+    trigger_explain(evaluation, &said);
     trigger_text(evaluation->trigger, out);
-    result_text(evaluation, out);
+    result_text(evaluation, &said, out);
     for (size_t i = 0; i < evaluation->n_inputs; i++)
         input_text(&evaluation->inputs[i], trigger_metric_unit(evaluation->trigger->metric), out);
-    for (size_t i = 0; i < evaluation->n_warnings; i++)
-        (void)buf_printf(out, "warning  %s\n", evaluation->warnings[i]);
+    for (size_t i = 0; i < said.n_warnings; i++)
+        (void)buf_printf(out, "warning  %s\n", said.warnings[i]);
 }

@@ -177,10 +177,11 @@ enum trigger_input_state {
 };
 const char *trigger_input_state_name(enum trigger_input_state state);
 
+#define TRIGGER_INPUT_STATES ((size_t)TRIGGER_INPUT_EXPIRED + 1)
+
+/* One device that counts. `value` and `peak` are there as far as they were asked for. */
 struct trigger_input {
-    char uuid[SNAPSHOT_UUID_MAX];
-    int index;
-    char label[40]; /* product or MIG profile, short */
+    const struct snapshot_device *device; /* of the snapshot that was evaluated */
     enum trigger_input_state state;
     bool has_value, is_counted;
     double value;   /* measured: the window's mean; missing: the last good value */
@@ -188,30 +189,47 @@ struct trigger_input {
     double peak;    /* measured: the largest sample of the activation window */
     int64_t age_ns; /* of the newest good reading; -1 never */
 };
+/* The product without its maker, or the profile of a MIG device. Lives as long as the device. */
+const char *trigger_input_label(const struct trigger_input *in);
 
-/* Everything that a person needs to see why. Fixed size but for inputs, which live in the caller's arena. */
+enum trigger_question {
+    TRIGGER_ASK_VALUE = 1,    /* what GetMetrics answers */
+    TRIGGER_ASK_ACTIVITY = 2, /* what IsActive answers */
+    TRIGGER_ASK_ALL = 3,
+};
+
+/* What came out, with the facts that trigger_explain makes sentences of. Refers to the trigger, the snapshot and the
+ * arena, and is valid as long as all three are. */
 struct trigger_evaluation {
     const struct trigger *trigger;
-    struct err value_error;  /* class NONE: `value` is valid; else what GetMetrics answers */
-    double value;            /* finite, 0 <= value <= 1e12 */
-    struct err active_error; /* class NONE: `is_active` is valid; else what IsActive answers */
-    bool is_active;
-    double activity;             /* what was compared with the activation threshold; < 0 unknown */
-    char rule[TRIGGER_TEXT_MAX]; /* how the value came about, one sentence with numbers */
-    char active_rule[TRIGGER_TEXT_MAX];
-    struct trigger_input *inputs;
-    size_t n_inputs;
-    char warnings[TRIGGER_WARNINGS_MAX][TRIGGER_TEXT_MAX]; /* of this evaluation; the trigger's own come first */
-    size_t n_warnings;
+    const struct snapshot *snapshot; /* NULL: nothing read yet */
+    enum trigger_question asked;     /* the other answer is not there */
+    double value;                    /* finite, 0 <= value <= 1e12, where value_error.class is NONE */
+    bool is_active;                  /* where active_error.class is NONE */
+    double activity;                 /* what was compared with the activation threshold; < 0 unknown */
+    struct trigger_input *inputs;    /* in the arena */
+    size_t n_inputs, n_in_state[TRIGGER_INPUT_STATES];
+    struct err value_error;  /* what GetMetrics answers instead */
+    struct err active_error; /* what IsActive answers instead */
 };
 
 /* Evaluate scopes node and cluster on one snapshot (may be NULL: nothing read yet). Never fails: errors are in *ret.
- * *ret refers to t and to the arena, and to nothing of s. Scope workload is FAILED_PRECONDITION here, as are scopes
- * other than node in an agent (is_for_hub) and metric types of engines. scaling-semantics 2.1, 3, 4 */
-void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t now_ns, struct arena *arena,
-                      struct trigger_evaluation *ret);
+ * Scope workload is FAILED_PRECONDITION here, as are scopes other than node in an agent (is_for_hub) and metric types
+ * of engines. scaling-semantics 2.1, 3, 4 */
+void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t now_ns, enum trigger_question asked,
+                      struct arena *arena, struct trigger_evaluation *ret);
 
-/* The explanation, for machines (one object, documented in docs/explain.md) and for people (several lines). */
+/* The evaluation in sentences: made when somebody wants to read them, from what decided it. */
+struct trigger_explanation {
+    char rule[TRIGGER_TEXT_MAX]; /* how the value came about, with numbers; "" where there is none */
+    char active_rule[TRIGGER_TEXT_MAX];
+    char warnings[TRIGGER_WARNINGS_MAX][TRIGGER_TEXT_MAX]; /* the trigger's own come first */
+    size_t n_warnings;
+};
+void trigger_explain(const struct trigger_evaluation *evaluation, struct trigger_explanation *ret);
+
+/* The whole of an evaluation with TRIGGER_ASK_ALL, for machines (one object, documented in docs/explain.md) and for
+ * people (several lines). */
 void trigger_explain_json(const struct trigger_evaluation *evaluation, struct json *out);
 void trigger_explain_text(const struct trigger_evaluation *evaluation, struct buf *out);
 

@@ -83,9 +83,11 @@ static void check_evaluation(const struct trigger *t)
     arena_init(&arena, 65536);
     buf_init(&out, 65536);
     struct trigger_evaluation ev;
-    trigger_evaluate(t, s, 101 * NS_PER_S, &arena, &ev);
+    struct trigger_explanation said;
+    trigger_evaluate(t, s, 101 * NS_PER_S, TRIGGER_ASK_ALL, &arena, &ev);
+    trigger_explain(&ev, &said);
     if (ev.value_error.class == ERR_NONE)
-        check(isfinite(ev.value) && ev.value >= 0 && ev.value <= 1e12 && ev.rule[0] && ev.n_inputs > 0);
+        check(isfinite(ev.value) && ev.value >= 0 && ev.value <= 1e12 && said.rule[0] && ev.n_inputs > 0);
     else
         check(ev.value_error.text[0] && str_is_utf8(str_of(ev.value_error.text)));
     struct json j;

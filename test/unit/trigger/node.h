@@ -99,7 +99,7 @@ static inline void node_evaluate(struct node *n, const struct trigger *t, struct
 {
     arena_fini(&n->arena);
     arena_init(&n->arena, NODE_ARENA_BYTES);
-    trigger_evaluate(t, n->latest, n->now_ns, &n->arena, ret);
+    trigger_evaluate(t, n->latest, n->now_ns, TRIGGER_ASK_ALL, &n->arena, ret);
 }
 
 /* What comes out for a node: the value or -1, and active as 1, 0 or -1 for an error. */
@@ -107,6 +107,7 @@ struct answer {
     double value;
     int active;
     struct trigger_evaluation all;
+    struct trigger_explanation said;
 };
 
 static inline struct answer ask(struct node *n, struct metadata m)
@@ -116,6 +117,7 @@ static inline struct answer ask(struct node *n, struct metadata m)
     last = parse_with(&agent_settings, m);
     struct answer a;
     node_evaluate(n, last, &a.all);
+    trigger_explain(&a.all, &a.said);
     a.value = a.all.value_error.class == ERR_NONE ? a.all.value : -1;
     a.active = a.all.active_error.class == ERR_NONE ? a.all.is_active : -1;
     return a;
@@ -123,7 +125,7 @@ static inline struct answer ask(struct node *n, struct metadata m)
 #define ASK(n, ...)     ask(&(n), METADATA(__VA_ARGS__))
 #define VALUE(n, ...)   (ASK(n __VA_OPT__(, ) __VA_ARGS__).value)
 #define ACTIVE(n, ...)  (ASK(n __VA_OPT__(, ) __VA_ARGS__).active)
-#define WARNED(a, part) has_warning((const char(*)[TRIGGER_TEXT_MAX])(a).all.warnings, (a).all.n_warnings, (part))
+#define WARNED(a, part) has_warning((const char(*)[TRIGGER_TEXT_MAX])(a).said.warnings, (a).said.n_warnings, (part))
 
 static inline void assert_refused(const struct answer *a, enum err_class class, const char *part)
 {

@@ -88,7 +88,7 @@ static void test_values_of_the_state_t(void **state)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct answer a = ask(&n, metadata_of(cases[i].texts));
         assert_double_same(a.value, cases[i].want);
-        assert_contains(a.all.rule, trigger_metric_unit(a.all.trigger->metric));
+        assert_contains(a.said.rule, trigger_metric_unit(a.all.trigger->metric));
     }
 }
 
@@ -176,10 +176,10 @@ static void test_value_is_the_mean_of_the_window(void **state)
     }
     struct answer a = ASK(n);
     assert_double_near(a.value, (10 * 20 + 5 * 80) / 15.0, 1e-9);
-    assert_string_equal(a.all.rule, "max of 1 GPU over 15s: 40 % (GPU 0, GPU-0)");
+    assert_string_equal(a.said.rule, "max of 1 GPU over 15s: 40 % (GPU 0, GPU-0)");
     a = ASK(n, "window", "0");
     assert_double_same(a.value, 80);
-    assert_string_equal(a.all.rule, "max of 1 GPU, newest reading: 80 % (GPU 0, GPU-0)");
+    assert_string_equal(a.said.rule, "max of 1 GPU, newest reading: 80 % (GPU 0, GPU-0)");
     assert_double_near(VALUE(n, "window", "5"), 80, 1e-9);
 }
 
@@ -197,11 +197,11 @@ static void test_activity_remembers_a_burst_for_its_window(void **state)
     assert_int_equal(a.active, 1);
     assert_double_same(a.all.activity, 97);
     assert_double_same(a.value, 3);
-    assert_string_equal(a.all.active_rule, "busiest GPU 0: 97 % within 1m, above 50 %");
+    assert_string_equal(a.said.active_rule, "busiest GPU 0: 97 % within 1m, above 50 %");
     assert_int_equal(ACTIVE(n, "activationThreshold", "50", "activationWindow", "30"), 0);
     a = ASK(n, "activationThreshold", "50", "activationWindow", "0");
     assert_int_equal(a.active, 0);
-    assert_string_equal(a.all.active_rule, "busiest GPU 0: 3 %, not above 50 %");
+    assert_string_equal(a.said.active_rule, "busiest GPU 0: 3 %, not above 50 %");
 }
 
 /* ---- missing, expired, unsupported ---- */
@@ -241,7 +241,7 @@ static void test_missing_device_counts_as_target_or_last_value_where_that_raises
         assert_double_same(a.all.inputs[0].value, cases[i].lost);
         assert_true(a.all.inputs[1].is_counted);
         assert_true(WARNED(a, "missing: GPU 0 (last read 10s ago)"));
-        assert_int_equal(strstr(a.all.rule, "1 missing counted as at least 80 %") != NULL, cases[i].is_counted);
+        assert_int_equal(strstr(a.said.rule, "1 missing counted as at least 80 %") != NULL, cases[i].is_counted);
         assert_int_equal(a.active, 1);
     }
 }
@@ -287,7 +287,7 @@ static void test_all_devices_missing_is_unavailable_and_active(void **state)
     struct answer a = ASK(n);
     assert_refused(&a, ERR_UNAVAILABLE, "no GPU could be read: GPU 0 (last read 5s ago), GPU 1 (last read 5s ago)");
     assert_int_equal(a.active, 1);
-    assert_contains(a.all.active_rule, "unknown is not idle: GPU 0");
+    assert_contains(a.said.active_rule, "unknown is not idle: GPU 0");
     assert_double_same(a.all.activity, -1);
 }
 
@@ -437,7 +437,7 @@ static void test_training_is_active_whatever_is_read(void **state)
     struct answer a = ASK(n, "profile", "training");
     assert_int_equal(a.active, 1);
     assert_double_same(a.value, 0);
-    assert_contains(a.all.active_rule, "always active");
+    assert_contains(a.said.active_rule, "always active");
     node_wait(&n, 3600);
     a = ASK(n, "profile", "training");
     assert_int_equal(a.active, 1);
@@ -482,9 +482,9 @@ static void test_warnings_of_the_trigger_come_first(void **state)
     NODE n;
     silent_node(&n, 95, 5, 10);
     struct answer a = ASK(n, "targetValue", "80");
-    assert_true(a.all.n_warnings >= 2);
-    assert_contains(a.all.warnings[0], "never past 2 replicas");
-    assert_contains(a.all.warnings[a.all.n_warnings - 1], "missing");
+    assert_true(a.said.n_warnings >= 2);
+    assert_contains(a.said.warnings[0], "never past 2 replicas");
+    assert_contains(a.said.warnings[a.said.n_warnings - 1], "missing");
 }
 
 static void test_warnings_of_the_evaluation_have_room_beside_those_of_the_trigger(void **state)
@@ -509,7 +509,7 @@ static void test_warnings_of_the_evaluation_have_room_beside_those_of_the_trigge
     assert_true(WARNED(a, "left out, without"));
     assert_true(WARNED(a, "missing: GPU 0"));
     assert_true(WARNED(a, "is their maximum"));
-    assert_true(a.all.n_warnings <= TRIGGER_WARNINGS_MAX);
+    assert_true(a.said.n_warnings <= TRIGGER_WARNINGS_MAX);
 }
 
 static void test_reading_newer_than_the_question_has_age_zero(void **state)
@@ -575,7 +575,7 @@ static void test_arena_without_room_is_an_error_and_no_crash(void **state)
         ARENA_AUTO struct arena small;
         arena_init(&small, size);
         struct trigger_evaluation ev;
-        trigger_evaluate(t, n.latest, n.now_ns, &small, &ev);
+        trigger_evaluate(t, n.latest, n.now_ns, TRIGGER_ASK_ALL, &small, &ev);
         if (ev.value_error.class == ERR_NONE) {
             assert_double_same(ev.value, 8);
             continue;

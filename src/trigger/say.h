@@ -1,0 +1,19 @@
+/* Sentences about an evaluation, private to trigger/: what evaluate.c refuses with and explain.c shows. */
+#ifndef TRIGGER_SAY_H
+#define TRIGGER_SAY_H
+
+#include "trigger/trigger.h"
+
+enum { TRIGGER_SENTENCE_BYTES = 640 };
+
+/* "GPU 3", "GPU 3 MIG 1g.10gb" */
+void trigger_say_device(struct buf *out, const struct snapshot_device *d);
+
+/* Why devices without a reading leave no value: UNAVAILABLE, or FAILED_PRECONDITION where none has the metric. Returns
+ * -1. */
+int trigger_refuse_absent(const struct trigger_evaluation *evaluation, struct err *e);
+
+/* Is one of the devices missing, which the trigger does not ignore? Unknown is not idle. */
+bool trigger_has_unknown(const struct trigger_evaluation *evaluation);
+
+#endif
