@@ -4,8 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
 enum { SESSIONS_MAX = 64 };
 
@@ -659,100 +657,6 @@ static void test_draining_without_connections_is_done_at_once(void **state)
     turn_until(w->loop, w->is_drained);
 }
 
-static bool has_ipv6(void)
-{
-    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool has = fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return has;
-}
-
-static void test_a_bare_port_takes_both_families(void **state)
-{
-    struct world *w = (struct world *)*state;
-    net_listener_free(w->listener);
-    listen_at(w, ":0");
-    int v4 = connect_to(w);
-    peer_say(v4, "x");
-    turn_until(w->loop, w->n_open == 1);
-    assert_true(str_has_prefix(str_of(net_conn_peer(w->last->conn)), "127.0.0.1:"));
-    (void)close(v4);
-    if (!has_ipv6())
-        return;
-    struct sockaddr_in6 address = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    address.sin6_port = htons((uint16_t)net_listener_port(w->listener));
-    int v6 = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(v6, (const struct sockaddr *)&address, sizeof(address)), 0);
-    peer_say(v6, "x");
-    turn_until(w->loop, w->n_open == 2);
-    assert_true(str_has_prefix(str_of(net_conn_peer(w->last->conn)), "[::1]:"));
-    (void)close(v6);
-}
-
-static void test_a_unix_socket_is_replaced_when_stale_and_removed_at_the_end(void **state)
-{
-    struct world *w = (struct world *)*state;
-    char dir[] = "/tmp/net-test-XXXXXX", address[80], path[64];
-    assert_non_null(mkdtemp(dir));
-    (void)snprintf(path, sizeof(path), "%s/socket", dir);
-    (void)snprintf(address, sizeof(address), "unix:%s", path);
-    struct sockaddr_un un = {.sun_family = AF_UNIX};
-    memcpy(un.sun_path, path, strlen(path) + 1);
-    int stale = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(stale, (const struct sockaddr *)&un, sizeof(un)), 0);
-    (void)close(stale);
-
-    net_listener_free(w->listener);
-    listen_at(w, address);
-    assert_string_equal(net_listener_address(w->listener), address);
-    assert_int_equal(net_listener_port(w->listener), 0);
-    struct err e;
-    struct net_listen_config second = {.address = address, .h2 = &w->h2};
-    assert_null(net_listen(w->loop, &second, &e)); /* a live one is not taken over */
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(connect(fd, (const struct sockaddr *)&un, sizeof(un)), 0);
-    peer_say(fd, "hello");
-    peer_expect(w->loop, fd, &w->got, "hello");
-    assert_string_equal(net_conn_peer(w->last->conn), "unix");
-    (void)close(fd);
-    net_listener_free(w->listener);
-    w->listener = NULL;
-    struct stat st;
-    assert_int_equal(stat(path, &st), -1);
-    assert_int_equal(rmdir(dir), 0);
-}
-
-static void test_listening_fails_with_a_reason(void **state)
-{
-    struct world *w = (struct world *)*state;
-    char taken[64], long_path[200];
-    (void)snprintf(taken, sizeof(taken), "127.0.0.1:%d", net_listener_port(w->listener));
-    memset(long_path, 'a', sizeof(long_path));
-    memcpy(long_path, "unix:/", 6);
-    long_path[199] = '\0';
-    const struct {
-        const char *address, *text;
-    } cases[] = {
-        {taken, "Address already in use"},
-        {"203.0.113.1:1", "Cannot assign requested address"},
-        {"nonsense", "host:port"},
-        {"unix:", "1 to 107 bytes"},
-        {long_path, "1 to 107 bytes"},
-        {"unix:/nonexistent/dir/socket", "No such file"},
-        {"no-such-name.invalid:1", "cannot listen on no-such-name.invalid:1"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct err e = {0};
-        struct net_listen_config config = {.address = cases[i].address, .h2 = &w->h2};
-        assert_null(net_listen(w->loop, &config, &e));
-        if (!strstr(e.text, cases[i].text))
-            print_error("%s: %s\n", cases[i].address, e.text);
-        assert_non_null(strstr(e.text, cases[i].text));
-    }
-}
-
 static void test_a_loop_that_goes_ends_everything(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -796,9 +700,6 @@ int main(void)
         TEST(test_draining_lets_sessions_finish),
         TEST(test_draining_ends_by_its_grace),
         TEST(test_draining_without_connections_is_done_at_once),
-        TEST(test_a_bare_port_takes_both_families),
-        TEST(test_a_unix_socket_is_replaced_when_stale_and_removed_at_the_end),
-        TEST(test_listening_fails_with_a_reason),
         TEST(test_a_loop_that_goes_ends_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
