@@ -54,8 +54,9 @@ int option_set_parse(struct option_set *set, int argc, char **argv, struct err *
 /* Variables PREFIX_NAME, lists separated by commas. Empty ones count as absent, and so do the addresses that Kubernetes
  * puts there for each Service of the namespace: one named keda-gpu-scaler sets KEDA_GPU_SCALER_PORT=tcp://... */
 int option_set_environment(struct option_set *set, struct err *e);
-/* Is there a row of this name that a file may set? If not, the error names the nearest key. */
-int option_set_file_key(const struct option_set *set, const char *name, struct err *e);
+/* Is there a row of this name that a file may set, and may it have several values? If there is none, the error names
+ * the nearest key. */
+int option_set_file_key(const struct option_set *set, const char *name, bool *ret_is_list, struct err *e);
 /* One value from a file: only what no flag or variable has set. The name is one that option_set_file_key knows. */
 int option_set_file_value(struct option_set *set, const char *name, const char *value, struct err *e);
 
@@ -67,7 +68,8 @@ bool option_bool(const struct option_set *set, const char *name);
 char *const *option_list(const struct option_set *set, const char *name, size_t *ret_n);
 bool option_is_set(const struct option_set *set, const char *name); /* by anything but the default */
 
-/* The table as --help shows it, and as --print-config does: YAML that --config reads, with where each value came from. */
+/* The table as --help shows it, and as --print-config does: YAML that --config reads, with where each value came from.
+ */
 void option_help(const struct option_def *defs, size_t n, struct buf *out);
 void option_print(const struct option_set *set, struct buf *out);
 

@@ -93,7 +93,10 @@ const struct option_def agent_options[] = {
      .metavar = "FILE",
      .help = "demand client certificates signed by this CA"},
     {.name = "metrics-tls", .kind = OPTION_BOOL, .fallback = "false", .help = "TLS on the metrics port too"},
-    {.name = "grpc-reflection", .kind = OPTION_BOOL, .fallback = "true", .help = "serve gRPC reflection; =false does not"},
+    {.name = "grpc-reflection",
+     .kind = OPTION_BOOL,
+     .fallback = "true",
+     .help = "serve gRPC reflection; =false does not"},
     {.name = "limit",
      .kind = OPTION_LIST,
      .fallback = "",
@@ -168,8 +171,8 @@ static int set_limit(struct net_limits *limits, const char *text, struct err *e)
     struct str value = str_of(text), name = str_cut(&value, '=');
     int64_t number, least = str_equals(name, net_limit_name(NET_LIMIT_CONNECTION_AGE_MS)) ? 0 : 1;
     if (!value.ptr || num_parse_i64(value, &number) < 0 || number < least || number > LIMIT_MAX)
-        return err_set(e, ERR_INVALID_ARGUMENT, "--limit \"%s\": must be NAME=N with N from %d to %lld", text, (int)least,
-                       (long long)LIMIT_MAX);
+        return err_set(e, ERR_INVALID_ARGUMENT, "--limit \"%s\": must be NAME=N with N from %d to %lld", text,
+                       (int)least, (long long)LIMIT_MAX);
     const char *names[NET_LIMIT_COUNT];
     for (size_t i = 0; i < NET_LIMIT_COUNT; i++) {
         names[i] = net_limit_name((enum net_limit)i);
@@ -181,9 +184,8 @@ static int set_limit(struct net_limits *limits, const char *text, struct err *e)
     char word[64];
     (void)str_copy(word, sizeof(word), name);
     const char *near = str_nearest(word, names, NET_LIMIT_COUNT);
-    return err_set(e, ERR_INVALID_ARGUMENT,
-                   "--limit \"%s\": there is no limit \"%s\"%s%s%s; --print-config lists them", text, word,
-                   near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
+    return err_set(e, ERR_INVALID_ARGUMENT, "--limit \"%s\": there is no limit \"%s\"%s%s%s; --print-config lists them",
+                   text, word, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
 static int fill_listeners(struct option_set *set, struct agent_config *config, struct err *e)
@@ -308,7 +310,8 @@ static void print_config(const struct option_set *set, const struct agent_config
     print_defaults(&config->reloadable, &text);
     (void)buf_append_str(&text, "# limits in force:\n");
     for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
-        (void)buf_printf(&text, "#   %s=%lld\n", net_limit_name((enum net_limit)i), (long long)config->limits.values[i]);
+        (void)buf_printf(&text, "#   %s=%lld\n", net_limit_name((enum net_limit)i),
+                         (long long)config->limits.values[i]);
     (void)fputs(buf_cstr(&text), stdout);
 }
 

@@ -403,8 +403,10 @@ const struct command command_call = {
         "QUESTION is all (the default: spec, metrics and active, as KEDA asks on each poll), spec, metrics, active,\n"
         "explain, health, stream-active or stream-spec.\n\n"
         "Example: keda-gpu-scaler call 127.0.0.1:6000 -m metricType=gpu_utilization -m targetValue=80 --explain\n\n"
-        "Exit status: 0 answered, 1 it could not be asked (a file is missing), 2 wrong usage, 64 + the gRPC status code\n"
-        "when the call failed: 67 metadata refused, 68 no answer in time, 73 precondition, 78 not reachable or no data.",
+        "Exit status: 0 answered, 1 it could not be asked (a file is missing), 2 wrong usage, 64 + the gRPC status "
+        "code\n"
+        "when the call failed: 67 metadata refused, 68 no answer in time, 73 precondition, 78 not reachable or no "
+        "data.",
     .options = call_options,
     .n_options = ARRAY_LEN(call_options),
     .run = run_call,

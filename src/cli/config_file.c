@@ -151,7 +151,12 @@ static int read_pair(struct reader *r, const yaml_node_pair_t *pair, struct err 
     }
     if (strcmp(name, "metrics") == 0)
         return read_metrics(r, value, e);
-    return option_set_file_key(r->set, name, e) < 0 ? fail_at(r, key, e) : read_option(r, name, value, e);
+    bool is_list;
+    if (option_set_file_key(r->set, name, &is_list, e) < 0)
+        return fail_at(r, key, e);
+    if (!is_list && !scalar(value))
+        return refuse(r, value, e, "must be one plain value");
+    return read_option(r, name, value, e);
 }
 
 /* Aliases would let a small file grow without bound and are of no use here: libyaml resolves them to shared nodes, so

@@ -102,8 +102,8 @@ static int set_value(struct option_set *set, size_t at, enum option_origin origi
     return 0;
 }
 
-/* The refusal of a name that is in no row. `dashes` are those that it was written with, `proper` those of a flag; both ""
- * for a key of a file. */
+/* The refusal of a name that is in no row. `dashes` are those that it was written with, `proper` those of a flag; both
+ * "" for a key of a file. */
 static int unknown_name(const struct option_set *set, struct str name, const char *dashes, const char *proper,
                         struct err *e)
 {
@@ -129,7 +129,8 @@ static size_t find_letter(const struct option_set *set, struct str name, struct 
         at++;
     if (at == set->n || name.len == 1)
         return at;
-    bool is_joined = set->defs[at].kind == OPTION_CHOICE && !value->ptr && is_choice(set->defs[at].choices, name.ptr + 1);
+    bool is_joined =
+        set->defs[at].kind == OPTION_CHOICE && !value->ptr && is_choice(set->defs[at].choices, name.ptr + 1);
     if (is_joined)
         *value = str_of(name.ptr + 1);
     return is_joined ? at : set->n;
@@ -220,13 +221,14 @@ int option_set_environment(struct option_set *set, struct err *e)
     return 0;
 }
 
-int option_set_file_key(const struct option_set *set, const char *name, struct err *e)
+int option_set_file_key(const struct option_set *set, const char *name, bool *ret_is_list, struct err *e)
 {
     size_t at = find(set, str_of(name));
     if (at == set->n)
         return unknown_name(set, str_of(name), "", "", e);
     if (set->defs[at].is_flag_only)
         return err_set(e, ERR_INVALID_ARGUMENT, "--%s has no meaning in a file", name);
+    *ret_is_list = set->defs[at].kind == OPTION_LIST;
     return 0;
 }
 

@@ -21,7 +21,8 @@ static const struct option_def defs[] = {
      .fallback = "info",
      .metavar = "LEVEL",
      .help = "level",
-     .choices = "debug|info"},
+     .choices = "debug|info",
+     .letter = 'l'},
     {.name = "wait",
      .kind = OPTION_DURATION,
      .fallback = "5s",
@@ -66,6 +67,50 @@ static void test_flags_are_read_in_all_spellings(void **state)
     }
 }
 
+static void test_choices_may_stand_right_behind_their_letter(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"-ldebug", "-l debug", "-l=debug"};
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+        struct option_set set;
+        struct err e;
+        assert_int_equal(parse(&set, lines[i], &e), 0);
+        assert_string_equal(option_text(&set, "log-level"), "debug");
+        option_set_fini(&set);
+    }
+}
+
+/* A Service named as the prefix: Kubernetes sets PREFIX_PORT and more for each pod of its namespace. */
+static void test_variables_that_kubernetes_sets_for_a_service_are_passed_over(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"tcp://10.96.7.9:6000", "udp://10.96.7.9:53", "sctp://[fd00::1]:1", ""};
+    for (size_t i = 0; i < ARRAY_LEN(values); i++) {
+        struct option_set set;
+        struct err e;
+        assert_int_equal(setenv("KGS_TEST_PORT", values[i], 1), 0);
+        assert_int_equal(parse(&set, "", &e), 0);
+        assert_int_equal(option_set_environment(&set, &e), 0);
+        assert_int_equal(option_int(&set, "port"), 6000);
+        assert_false(option_is_set(&set, "port"));
+        option_set_fini(&set);
+    }
+    assert_int_equal(unsetenv("KGS_TEST_PORT"), 0);
+}
+
+static void test_a_wrong_variable_is_refused_by_its_name(void **state)
+{
+    (void)state;
+    struct option_set set;
+    struct err e;
+    assert_int_equal(setenv("KGS_TEST_LOG_LEVEL", "loud", 1), 0);
+    assert_int_equal(parse(&set, "", &e), 0);
+    assert_int_equal(option_set_environment(&set, &e), -1);
+    assert_string_equal(e.text, "environment variable KGS_TEST_LOG_LEVEL \"loud\": is not one of debug|info");
+    option_set_fini(&set);
+    assert_int_equal(unsetenv("KGS_TEST_LOG_LEVEL"), 0);
+}
+
 static void test_lists_bools_operands_and_the_double_dash(void **state)
 {
     (void)state;
@@ -98,6 +143,11 @@ static void test_refusals_say_what_is_allowed(void **state)
         {"--log-level loud", "--log-level \"loud\": is not one of debug|info"},
         {"--wait 5", "--wait \"5\": is not a duration"},
         {"--wait 61s", "--wait \"61s\": must be from 0ms to 1m"},
+        {"-z", "unknown flag -z; --help lists the flags"},
+        {"-prot 1", "unknown flag -prot (did you mean --port?)"},
+        {"-l loud", "--log-level \"loud\": is not one of debug|info"},
+        {"-lloud", "unknown flag -lloud"},
+        {"--listen=", "--listen \"\": is empty"},
         {"--tls=maybe", "--tls \"maybe\": is neither true nor false"},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -121,6 +171,11 @@ static void test_flags_beat_environment_beats_file_beats_default(void **state)
                      0);
     assert_int_equal(parse(&set, "--port 3", &e), 0);
     assert_int_equal(option_set_environment(&set, &e), 0);
+    bool is_list;
+    assert_int_equal(option_set_file_key(&set, "port", &is_list, &e), 0);
+    assert_false(is_list);
+    assert_int_equal(option_set_file_key(&set, "listen", &is_list, &e), 0);
+    assert_true(is_list);
     assert_int_equal(option_set_file_value(&set, "port", "1", &e), 0);
     assert_int_equal(option_set_file_value(&set, "name", "file", &e), 0);
     assert_int_equal(option_set_file_value(&set, "wait", "1s", &e), 0);
@@ -196,14 +251,19 @@ static void test_config_refusals_carry_line_and_column(void **state)
     static const struct {
         const char *text, *want;
     } rows[] = {
-        {"port: 1\nprot: 2\n", "agent.yaml:2:7: unknown key prot (did you mean port?)"},
+        {"port: 1\nprot: 2\n", "agent.yaml:2:1: unknown key prot (did you mean port?)"},
         {"port: many\n", "agent.yaml:1:7: port \"many\": is not a whole number"},
         {"port: 1\nport: 2\n", "agent.yaml:2:1: this key is already set above"},
-        {"port: {a: 1}\n", "agent.yaml:1:7: must be a plain value or a list"},
+        {"port: {a: 1}\n", "agent.yaml:1:7: must be one plain value"},
+        {"port: [1, 2]\n", "agent.yaml:1:7: must be one plain value"},
+        {"listen: {a: 1}\n", "agent.yaml:1:9: must be a plain value or a list"},
+        {"listen: [a, [b]]\n", "agent.yaml:1:13: must be a plain value"},
+        {"listen: \"\"\n", "agent.yaml:1:9: listen \"\": is empty"},
+        {"print-confi: x\n", "agent.yaml:1:1: unknown key print-confi; --help lists"},
         {"- a\n", "agent.yaml:1:1: must be a mapping"},
         {"a: [1\n", "agent.yaml:2:1: not valid YAML"},
         {"a: &x 1\nb: *x\n", "agent.yaml:2:4: aliases (*name) are not allowed"},
-        {"config: x\n", "agent.yaml:1:1: this flag has no meaning in a file"},
+        {"config: x\n", "agent.yaml:1:1: --config has no meaning in a file"},
         {"metrics: 3\n", "agent.yaml:1:10: metrics must be a list"},
         {"metrics:\n  - targetValue: 3\n", "agent.yaml:2:5: a metrics entry needs a `name`"},
         {"metrics:\n  - name: a\n  - name: A\n", "agent.yaml:3:5: this name is already in the list"},
@@ -229,6 +289,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_flags_are_read_in_all_spellings),
+        cmocka_unit_test(test_choices_may_stand_right_behind_their_letter),
+        cmocka_unit_test(test_variables_that_kubernetes_sets_for_a_service_are_passed_over),
+        cmocka_unit_test(test_a_wrong_variable_is_refused_by_its_name),
         cmocka_unit_test(test_lists_bools_operands_and_the_double_dash),
         cmocka_unit_test(test_refusals_say_what_is_allowed),
         cmocka_unit_test(test_flags_beat_environment_beats_file_beats_default),
