@@ -130,7 +130,7 @@ static void fit_average(const struct curve *c, const struct scaling_result *resu
     send(ret, SCALING_FIT_NONE, result->value);
     if (!result->is_hold || c->replicas->status <= c->replicas->spec)
         return;
-    ret->fit = SCALING_FIT_REFUSED;
+    send(ret, SCALING_FIT_REFUSED, 0);
     (void)err_set(&ret->error, ERR_UNAVAILABLE,
                   "the present count of %" PRId64 " is to stay, and during this rollout the HPA would answer %" PRId64
                   " to any value near it (kubernetes #123296)",

@@ -69,24 +69,6 @@ static bool counts(const struct evaluation *ev, const struct scaling_replica *r)
 
 /* ---- intervals of all replicas ---- */
 
-/* All preallocated pods together count at most T C: memory may let the workload shrink, never grow. 2.7 */
-static void cap_preallocated(struct evaluation *ev, bool is_upper)
-{
-    const struct scaling_gathered *g = &ev->gathered;
-    double sum = 0, most = ev->rules->target * (double)ev->workload->replicas.spec;
-    for (size_t i = 0; i < g->n_items; i++) {
-        const struct scaling_maybe *end = is_upper ? &g->items[i].upper : &g->items[i].lower;
-        sum += g->items[i].is_preallocated && counts(ev, &g->items[i]) && end->is_known ? end->value : 0;
-    }
-    if (sum <= most)
-        return;
-    for (size_t i = 0; i < g->n_items; i++) {
-        struct scaling_maybe *end = is_upper ? &g->items[i].upper : &g->items[i].lower;
-        if (g->items[i].is_preallocated && end->is_known)
-            end->value *= most / sum;
-    }
-}
-
 /* a(lowers): over the replicas with a lower of their own; T if there are none. */
 static double aggregate_lowers(struct evaluation *ev)
 {
@@ -119,8 +101,6 @@ static void set_intervals(struct evaluation *ev)
     for (size_t i = 0; i < g->n_items; i++)
         g->items[i].lower = scaling_own_lower(ev->rules, &g->items[i]);
     join_preallocated(ev);
-    if (is_avg(ev))
-        cap_preallocated(ev, false);
     double a_lowers = aggregate_lowers(ev);
     ev->ret->a_lowers = a_lowers;
     for (size_t i = 0; i < g->n_items; i++) {
@@ -129,10 +109,6 @@ static void set_intervals(struct evaluation *ev)
         if (r->state == SCALING_POD_UNOBSERVABLE)
             r->lower = (struct scaling_maybe){.is_known = true, .value = a_lowers};
     }
-    if (!is_avg(ev))
-        return;
-    cap_preallocated(ev, true);
-    cap_preallocated(ev, false);
 }
 
 /* ---- 2.4 ---- */
@@ -144,11 +120,26 @@ static int64_t asks(double value, double target)
     return (value_milli + target_milli - 1) / target_milli;
 }
 
-/* How often an aggregate counts: each replica for a mean; for the others at most C, a rollout's surge is no load. */
+/* How often a maximum, minimum or percentile counts: at most C times, a rollout's surge is no load. */
 static double factor(const struct evaluation *ev, size_t n)
 {
-    double c = (double)ev->workload->replicas.spec;
-    return is_avg(ev) ? (double)n : fmin((double)n, c);
+    return fmin((double)n, (double)ev->workload->replicas.spec);
+}
+
+/* A sum in which all pods with preallocated memory together count at most T C: they may let the workload shrink, never
+ * grow. For max and percentiles each counts at most T, and the factor at most C, by themselves. 2.7 */
+struct sum {
+    double others, preallocated;
+};
+
+static void add(struct sum *sum, const struct scaling_replica *r, struct scaling_maybe end)
+{
+    *(r->is_preallocated ? &sum->preallocated : &sum->others) += end.is_known ? end.value : 0;
+}
+
+static double total(const struct evaluation *ev, struct sum sum)
+{
+    return sum.others + fmin(sum.preallocated, ev->rules->target * (double)ev->workload->replicas.spec);
 }
 
 /* |L| a(lowers) and n a(uppers). Returns whether each lower is its upper. */
@@ -156,20 +147,25 @@ static bool sum_up(struct evaluation *ev)
 {
     const struct scaling_gathered *g = &ev->gathered;
     struct scaling_result *ret = ev->ret;
+    struct sum lowers = {0, 0}, uppers = {0, 0};
     bool is_known = true;
-    ret->n = ret->n_lower = 0;
-    double sum_lowers = 0;
     for (size_t i = 0; i < g->n_items; i++) {
         const struct scaling_replica *r = &g->items[i];
         if (!counts(ev, r))
             continue;
         g->scratch[ret->n++] = r->upper.value;
         ret->n_lower += r->lower.is_known;
-        sum_lowers += r->lower.is_known ? r->lower.value : 0;
+        add(&lowers, r, r->lower);
+        add(&uppers, r, r->upper);
         is_known &= r->lower.is_known && scaling_milli(r->lower.value) == scaling_milli(r->upper.value);
     }
-    ret->lo = is_avg(ev) ? sum_lowers : factor(ev, ret->n_lower) * ret->a_lowers;
-    ret->hi = factor(ev, ret->n) * scaling_aggregate(ev->aggregation, g->scratch, ret->n);
+    if (is_avg(ev)) {
+        ret->lo = total(ev, lowers);
+        ret->hi = total(ev, uppers);
+    } else {
+        ret->lo = factor(ev, ret->n_lower) * ret->a_lowers;
+        ret->hi = factor(ev, ret->n) * scaling_aggregate(ev->aggregation, g->scratch, ret->n);
+    }
     return is_known;
 }
 
