@@ -4,7 +4,6 @@
 #include "service/service_private.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,19 +216,34 @@ void service_evaluate(struct service *s, struct rpc_call *call, const struct ser
     s->config.observe(s->config.observe_context, &observation);
 }
 
+/* Names of Kubernetes are shorter; what a peer sends beyond is cut. */
+enum { LABEL_MAX = 253, SUBJECT_LABELS = 3 };
+
+/* The texts, each with a NUL behind. Returns the bytes used. */
+static size_t subject_key(char out[SUBJECT_LABELS * (LABEL_MAX + 1)], const char *const texts[SUBJECT_LABELS])
+{
+    size_t used = 0;
+    for (size_t i = 0; i < SUBJECT_LABELS; i++) {
+        size_t len = strnlen(texts[i], LABEL_MAX);
+        memcpy(out + used, texts[i], len);
+        out[used + len] = '\0';
+        used += len + 1;
+    }
+    return used;
+}
+
 struct subject *service_subject(struct service *s, const char *ns, const char *name, const char *metric)
 {
-    char key[512];
-    int len = snprintf(key, sizeof(key), "%s/%s/%s", ns, name, metric);
-    size_t key_len = len < (int)sizeof(key) ? (size_t)len : sizeof(key) - 1;
+    const char *const texts[SUBJECT_LABELS] = {ns, name, metric};
+    char key[SUBJECT_LABELS * (LABEL_MAX + 1)];
+    size_t key_len = subject_key(key, texts);
     struct subject *subject = map_get(s->subjects, key, key_len);
     if (subject)
         return subject;
     subject = mem_new(struct subject);
     subject->service = s;
-    const char *texts[] = {ns, name, metric};
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        subject->labels[i] = mem_strndup(texts[i], strnlen(texts[i], 253));
+    for (size_t i = 0; i < SUBJECT_LABELS; i++)
+        subject->labels[i] = mem_strndup(texts[i], strnlen(texts[i], LABEL_MAX));
     const char *const *labels = (const char *const *)subject->labels;
     map_put(s->subjects, key, key_len, subject); /* before the series are made: it may drop an old subject's */
     subject->errors = metric_series(s->errors, labels);

@@ -43,7 +43,7 @@ struct service {
     struct service_config config;
     struct stream *streams[STREAM_KINDS];
     bool is_draining;
-    struct map *subjects; /* of struct subject, by "namespace/name/metric" */
+    struct map *subjects; /* of struct subject, by namespace, name and metric */
     struct metric_family *value, *target, *active, *errors;
     struct metric_series *open_streams[STREAM_KINDS];
     struct metric_series *cached_triggers;

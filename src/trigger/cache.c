@@ -48,27 +48,49 @@ static int compare_text(struct str a, struct str b)
     return order ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-static int compare_pairs(const void *left, const void *right)
+static int compare_pairs(const struct trigger_pair *a, const struct trigger_pair *b)
 {
-    const struct trigger_pair *a = (const struct trigger_pair *)left, *b = (const struct trigger_pair *)right;
     int order = compare_text(a->key, b->key);
     return order ? order : compare_text(a->value, b->value);
 }
 
-static int append_text(struct buf *out, struct str text)
+/* By insertion: a handful of pairs, TRIGGER_PAIRS_MAX at most. */
+static void sort_pairs(struct trigger_pair *sorted, const struct trigger_pair *pairs, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i;
+        for (; at > 0 && compare_pairs(&pairs[i], &sorted[at - 1]) < 0; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = pairs[i];
+    }
+}
+
+/* Bytes of the canonical text, or 0 where the metadata is too large for any trigger. */
+static size_t text_size(const struct trigger_pair *pairs, size_t n)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (pairs[i].key.len > TRIGGER_BYTES_MAX || pairs[i].value.len > TRIGGER_BYTES_MAX)
+            return 0;
+        bytes += 2 * sizeof(uint32_t) + pairs[i].key.len + pairs[i].value.len;
+    }
+    return bytes <= TRIGGER_BYTES_MAX + TRIGGER_PAIRS_MAX * 2 * sizeof(uint32_t) ? bytes : 0;
+}
+
+static char *put_text(char *out, struct str text)
 {
     uint32_t len = (uint32_t)text.len;
-    return buf_append(out, &len, sizeof(len)) < 0 || buf_append(out, text.ptr, text.len) < 0 ? -1 : 0;
+    memcpy(out, &len, sizeof(len));
+    if (len)
+        memcpy(out + sizeof(len), text.ptr, len);
+    return out + sizeof(len) + len;
 }
 
 /* Sorted pairs, each text behind its length: equal for equal metadata and only then. */
-static int canonical_text(const struct trigger_pair *sorted, size_t n, struct buf *out)
+static void put_pairs(char *out, const struct trigger_pair *sorted, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (sorted[i].key.len > TRIGGER_BYTES_MAX || sorted[i].value.len > TRIGGER_BYTES_MAX ||
-            append_text(out, sorted[i].key) < 0 || append_text(out, sorted[i].value) < 0)
-            return -1;
-    return 0;
+        out = put_text(put_text(out, sorted[i].key), sorted[i].value);
 }
 
 struct trigger *trigger_cache_get(struct trigger_cache *cache, const struct trigger_pair *pairs, size_t n,
@@ -77,18 +99,22 @@ struct trigger *trigger_cache_get(struct trigger_cache *cache, const struct trig
     if (n > TRIGGER_PAIRS_MAX)
         return trigger_parse(pairs, n, &cache->settings, e);
     struct trigger_pair sorted[TRIGGER_PAIRS_MAX];
-    if (n > 0) {
-        memcpy(sorted, pairs, n * sizeof(*pairs));
-        qsort(sorted, n, sizeof(*sorted), compare_pairs);
+    sort_pairs(sorted, pairs, n);
+    enum { SMALL = 1024 };
+    char small[SMALL];
+    size_t size = text_size(sorted, n);
+    bool is_cached = size > 0 || n == 0;
+    MEM_AUTO char *large = size > SMALL ? (char *)mem_new_array(size, 1) : NULL;
+    char *text = large ? large : small;
+    struct trigger *t = NULL;
+    if (is_cached) {
+        put_pairs(text, sorted, n);
+        t = (struct trigger *)map_get(cache->triggers, text, size);
     }
-    BUF_AUTO struct buf text;
-    buf_init(&text, TRIGGER_BYTES_MAX + TRIGGER_PAIRS_MAX * 2 * sizeof(uint32_t));
-    bool is_small = canonical_text(sorted, n, &text) == 0;
-    struct trigger *t = is_small ? (struct trigger *)map_get(cache->triggers, text.data, text.len) : NULL;
     if (t)
         return trigger_ref(t);
     t = trigger_parse(sorted, n, &cache->settings, e); /* sorted: of two faults always the same one is named */
-    if (t && is_small)
-        map_put(cache->triggers, text.data, text.len, trigger_ref(t));
+    if (t && is_cached)
+        map_put(cache->triggers, text, size, trigger_ref(t));
     return t;
 }
