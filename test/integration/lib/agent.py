@@ -228,11 +228,13 @@ class Agent:
         """SIGTERM; fails unless it ends with 0."""
         self.signal(signal.SIGTERM)
         status = self.wait_exit()
+        self.check_sanitizers()
         check(status == 0, f"the agent ended with {status}\n{self.log()[-3000:]}")
 
     def check_sanitizers(self):
-        found = SANITIZER.search(self.log())
-        check(not found, f"{found and found[0]}\n{self.log()[-6000:]}")
+        text = self.log()
+        found = SANITIZER.search(text)
+        check(not found, found and text[max(0, found.start() - 500):found.start() + 8000])
 
     def kill(self):
         if self.process.poll() is None:
