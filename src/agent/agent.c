@@ -330,7 +330,7 @@ int agent_run(const struct agent_config *config)
     log_info("agent", "starting", LOG_STR("version", config->version), LOG_STR("node", config->node_name));
     if (start(&a, &e) < 0) {
         log_error("agent", "cannot start", LOG_STR("error", e.text));
-        a.exit_code = 1;
+        a.exit_code = e.class == ERR_INVALID_ARGUMENT ? 2 : 1;
     } else {
         if (config->started)
             config->started(config->started_context, a.loop, net_listener_address(a.listeners[0]));

@@ -46,7 +46,7 @@ struct agent_config {
 };
 
 /* Runs until a signal ends it. Returns the exit code of the program: 0 after a drain, 1 after a failure that was logged
- * (a listener that cannot be had, a state that only a restart helps). */
+ * (a listener that cannot be had, a state that only a restart helps), 2 where the configuration is wrong. */
 int agent_run(const struct agent_config *config);
 
 #endif

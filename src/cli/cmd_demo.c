@@ -4,6 +4,7 @@
  * value is the agent's. */
 #include "cli/demo.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -52,7 +53,7 @@ static const struct option_def demo_options[] = {
 static const struct {
     double step, percent;
 } demand_curve[] = {{0, 40}, {4, 40}, {16, 390}, {24, 390}, {34, 50}, {46, 50}};
-enum { DEMO_STEPS = 46 };
+enum { DEMO_STEPS = 46, REAL_STEPS = 15 };
 
 static double demand_at(double step)
 {
@@ -127,6 +128,13 @@ static void decide(struct demo *d)
     d->next_replicas = next;
 }
 
+/* Metadata that is refused stays refused, and a simulation that gives nothing does not begin to. */
+static bool is_hopeless(const struct demo *d)
+{
+    return d->error.class == ERR_INVALID_ARGUMENT ||
+           (!d->is_real && d->errors == d->step && d->step >= DEMO_HOPELESS_STEPS);
+}
+
 static void finish_step(struct demo *d)
 {
     int64_t took_ns = time_mono_ns() - d->asked_ns;
@@ -135,7 +143,9 @@ static void finish_step(struct demo *d)
     if (d->error.class != ERR_NONE) {
         d->errors++;
         d->next_replicas = d->replicas;
-        (void)snprintf(d->why, sizeof(d->why), "%s: %.200s", err_class_name(d->error.class), d->error.text);
+        bool is_long = strlen(d->error.text) > 280;
+        (void)snprintf(d->why, sizeof(d->why), "%s: %.280s%s", err_class_name(d->error.class), d->error.text,
+                       is_long ? "..." : "");
     } else {
         decide(d);
     }
@@ -144,7 +154,7 @@ static void finish_step(struct demo *d)
         d->replicas = d->next_replicas;
     d->highest = d->replicas > d->highest ? d->replicas : d->highest;
     d->step++;
-    if (!d->is_forever && d->step >= (d->is_real ? 15 : DEMO_STEPS))
+    if (d->is_unread || is_hopeless(d) || (!d->is_forever && d->step >= (d->is_real ? REAL_STEPS : DEMO_STEPS)))
         end_demo(d);
 }
 
@@ -278,11 +288,14 @@ static void on_stopping(void *context)
 
 static int fill_metadata(struct demo *d, const struct option_set *set, struct err *e)
 {
-    static char simulated[][40] = {"metricType=gpu_utilization", "targetValue=80", "aggregation=sum", "window=2",
-                                   "metricName=demo_gpu_utilization"};
+    char window[32]; /* two steps; a step that is shorter than what a window is kept by: the newest reading */
+    (void)snprintf(window, sizeof(window), "window=%lldms", d->step_ns < NS_PER_S ? 0 : 2 * d->step_ns / NS_PER_MS);
+    const char *const simulated[] = {"metricType=gpu_utilization", "targetValue=80", "aggregation=sum",
+                                     "metricName=demo_gpu_utilization", window};
     size_t n;
     char *const *given = option_list(set, "metadata", &n);
     size_t count = n ? n : ARRAY_LEN(simulated);
+    d->has_own_metadata = n > 0;
     if (count > DEMO_ENTRIES_MAX)
         return err_set(e, ERR_INVALID_ARGUMENT, "--metadata: at most %d entries", DEMO_ENTRIES_MAX);
     externalscaler__scaled_object_ref__init(&d->ref);
@@ -306,9 +319,10 @@ static int fill_metadata(struct demo *d, const struct option_set *set, struct er
 /* The simulated library beside the program (build tree), or where it was installed. */
 static int find_simulation(struct demo *d, const struct option_set *set, struct err *e)
 {
-    if (*option_text(set, "nvml-library")) {
-        (void)str_copy(d->library, sizeof(d->library), str_of(option_text(set, "nvml-library")));
-        return 0;
+    const char *given = option_text(set, "nvml-library");
+    if (*given) {
+        (void)str_copy(d->library, sizeof(d->library), str_of(given));
+        return access(given, R_OK) == 0 ? 0 : err_set_errno(e, ERR_NOT_FOUND, errno, "--nvml-library %s", given);
     }
     char program[512];
     ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -330,9 +344,9 @@ static int find_simulation(struct demo *d, const struct option_set *set, struct 
 static int start_simulation(struct demo *d, const struct option_set *set, struct err *e)
 {
     const char *base = getenv("TMPDIR");
-    (void)snprintf(d->folder, sizeof(d->folder), "%s/keda-gpu-scaler-demo.XXXXXX", base && *base ? base : "/tmp");
     if (find_simulation(d, set, e) < 0)
         return -1;
+    (void)snprintf(d->folder, sizeof(d->folder), "%s/keda-gpu-scaler-demo.XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(d->folder)) {
         *d->folder = '\0';
         return err_set(e, ERR_UNAVAILABLE, "cannot make a folder for the scenario under %s",
@@ -379,7 +393,6 @@ static int run_demo(struct option_set *set)
     struct demo *d = mem_new(struct demo);
     *d = (struct demo){.is_real = option_bool(set, "real"),
                        .is_forever = option_bool(set, "forever"),
-                       .is_terminal = isatty(STDOUT_FILENO) && !getenv("NO_COLOR"),
                        .step_ns = option_duration(set, "step"),
                        .replicas = 1,
                        .highest = 1,
@@ -405,8 +418,9 @@ const struct command command_demo = {
     .details =
         "Starts eight simulated GPUs (one pod each), the agent, a workload whose load rises and falls, and a loop "
         "that\n"
-        "asks over gRPC what KEDA asks and computes what the HPA computes. Ends by itself with a verdict (exit status\n"
-        "0 if the replicas followed the load).",
+        "asks over gRPC what KEDA asks and computes what the HPA computes. Ends by itself with a verdict.\n\n"
+        "Exit status: 0 if the replicas followed the load and every step had a value, 1 if not, 2 wrong usage, 130\n"
+        "after an interrupt.",
     .options = demo_options,
     .n_options = ARRAY_LEN(demo_options),
     .run = run_demo,

@@ -13,9 +13,15 @@
 #endif
 
 enum { DEMO_GPUS = 8, DEMO_WINDOW = 5, DEMO_ENTRIES_MAX = 24, DEMO_LINES = 14 };
+/* Simulated GPUs that give no value for so many steps from the start will not give one later. */
+enum { DEMO_HOPELESS_STEPS = 5 };
 
 struct demo {
-    bool is_real, is_forever, is_terminal, is_over;
+    bool is_real, is_forever;
+    bool has_own_metadata;    /* of the user: nothing is known of how it ought to go */
+    bool is_live, has_colour; /* stdout is a terminal that can be redrawn; and be coloured */
+    bool is_utf8;             /* the locale can show more than ASCII */
+    bool is_over, is_unread;  /* it ended by itself; nobody reads stdout any more */
     int64_t step_ns;
     char name[8];
     char folder[256], scenario[280], library[600], address[128];
@@ -39,13 +45,15 @@ struct demo {
     char why[320];
     /* the live view */
     char lines[DEMO_LINES][480];
-    int n_lines;
+    int n_lines, n_drawn; /* kept; rows on the screen that the next view replaces */
 };
 
+/* What stdout can show, and the first lines on it. */
 void demo_show_start(struct demo *d);
-/* One step's line, or the whole view on a terminal. */
+/* One step's line, or the whole view on a terminal. Sets is_unread where it could not be written. */
 void demo_show(struct demo *d);
-/* A sentence about how it went. Returns the exit code: 0 if the replicas followed the load and nothing failed. */
+/* A sentence about how it went. Returns the exit code: 0 if the replicas followed the load and nothing failed, 130
+ * after an interrupt. */
 int demo_verdict(const struct demo *d);
 
 #endif

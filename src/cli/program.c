@@ -63,9 +63,13 @@ int cli_fail(const struct err *e, const char *hint)
 
 bool cli_flush(void)
 {
+    static bool has_failed; /* said once; errno is of the first failure only */
+    if (has_failed)
+        return false;
     if (fflush(stdout) == 0 && !ferror(stdout))
         return true;
     struct err e;
+    has_failed = true;
     if (errno != EPIPE) {
         (void)err_set_errno(&e, ERR_UNKNOWN, errno, "cannot write the output");
         (void)cli_fail(&e, "");
