@@ -228,11 +228,22 @@ static int add_listener(struct agent *a, const char *address, struct net_tls *tl
     return 0;
 }
 
+static void on_tls_reload(void *context, const struct err *error)
+{
+    (void)context;
+    if (error)
+        log_error("agent", "new certificate files are refused; the old ones stay", LOG_STR("error", error->text));
+    else
+        log_info("agent", "new certificate files are in use");
+}
+
 static int listen_all(struct agent *a, struct err *e)
 {
     const struct agent_config *c = a->config;
     if (c->tls.cert && !(a->tls = net_tls_server_new(a->loop, &c->tls, e)))
         return -1;
+    if (a->tls)
+        net_tls_on_reload(a->tls, on_tls_reload, a);
     for (size_t i = 0; i < c->n_listen; i++)
         if (add_listener(a, c->listen[i], a->tls, e) < 0)
             return -1;

@@ -194,6 +194,11 @@ void tls_context_unref(struct tls_context *context)
     free(context);
 }
 
+void tls_thread_end(void)
+{
+    OPENSSL_thread_stop();
+}
+
 void tls_context_validity(const struct tls_context *context, int64_t *ret_from_s, int64_t *ret_until_s)
 {
     *ret_from_s = context->valid_from_s;

@@ -133,6 +133,7 @@ static void look_at_files(void *context)
     if (!reload->is_forced && are_same(&now, &reload->loaded))
         return;
     reload->context = load(reload->is_server, &reload->files, &now, &reload->error);
+    tls_thread_end();
     reload->has_failed = reload->context == NULL;
     *(reload->context ? &reload->loaded : &reload->failed) = now;
 }
