@@ -94,8 +94,8 @@ struct scaling_maybe scaling_upper(const struct scaling_rules *rules, const stru
         return r->load.window.is_known ? scaling_own_lower(rules, r) : unknown_upper(rules, r, a_lowers);
     case SCALING_POD_MISSING:
         return unknown_upper(rules, r, a_lowers);
-    case SCALING_POD_UNOBSERVABLE:
-        return known(a_lowers);
+    case SCALING_POD_UNOBSERVABLE: /* like the others, but never more than is known of it: both hubs know D */
+        return known(r->bound.is_known ? fmin(a_lowers, r->bound.value) : a_lowers);
     case SCALING_POD_LOADING:
         return known(is_avg(rules) ? rules->target : fmin(rules->target, a_lowers));
     case SCALING_POD_GONE:

@@ -107,7 +107,7 @@ static void set_intervals(struct evaluation *ev)
         struct scaling_replica *r = &g->items[i];
         r->upper = scaling_upper(ev->rules, r, a_lowers);
         if (r->state == SCALING_POD_UNOBSERVABLE)
-            r->lower = (struct scaling_maybe){.is_known = true, .value = a_lowers};
+            r->lower = r->upper;
     }
 }
 
@@ -142,6 +142,16 @@ static double total(const struct evaluation *ev, struct sum sum)
     return sum.others + fmin(sum.preallocated, ev->rules->target * (double)ev->workload->replicas.spec);
 }
 
+static bool has_own_lower(const struct evaluation *ev)
+{
+    for (size_t i = 0; i < ev->gathered.n_items; i++) {
+        const struct scaling_replica *r = &ev->gathered.items[i];
+        if (counts(ev, r) && r->lower.is_known && r->state != SCALING_POD_UNOBSERVABLE)
+            return true;
+    }
+    return false;
+}
+
 /* |L| a(lowers) and n a(uppers). Returns whether each lower is its upper. */
 static bool sum_up(struct evaluation *ev)
 {
@@ -163,8 +173,10 @@ static bool sum_up(struct evaluation *ev)
         ret->lo = total(ev, lowers);
         ret->hi = total(ev, uppers);
     } else {
-        ret->lo = factor(ev, ret->n_lower) * ret->a_lowers;
-        ret->hi = factor(ev, ret->n) * scaling_aggregate(ev->aggregation, g->scratch, ret->n);
+        double a_uppers = scaling_aggregate(ev->aggregation, g->scratch, ret->n);
+        /* T stands for a(lowers) where there are none, and can be more than a D that bounds all there is */
+        ret->lo = factor(ev, ret->n_lower) * (has_own_lower(ev) ? ret->a_lowers : fmin(ret->a_lowers, a_uppers));
+        ret->hi = factor(ev, ret->n) * a_uppers;
     }
     return is_known;
 }

@@ -269,8 +269,11 @@ static void test_a_missing_pod_is_bounded_by_what_is_known_of_it(void **state)
     bounded.bound = KNOWN(35);
     was_high.last_good = KNOWN(900);
     was_low.last_good = KNOWN(3);
+    struct scaling_replica unobservable = bounded;
+    unobservable.state = SCALING_POD_UNOBSERVABLE;
     const struct interval_case ratio[] = {
         {"D of a shared GPU", bounded, UNKNOWN, KNOWN(35)},
+        {"D bounds an unobservable one too", unobservable, UNKNOWN, KNOWN(35)},
         {"ratios have a ceiling, whatever was last", was_low, UNKNOWN, KNOWN(100)},
     };
     check_intervals(&rules, 70, ratio, ARRAY_LEN(ratio));
