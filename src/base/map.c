@@ -127,6 +127,11 @@ void *map_get(struct map *m, const void *key, size_t key_len)
     return e->value;
 }
 
+void *map_oldest(const struct map *m)
+{
+    return m->oldest ? m->oldest->value : NULL;
+}
+
 void map_put(struct map *m, const void *key, size_t key_len, void *value)
 {
     uint64_t hash = hash_bytes(m->seed, key, key_len);

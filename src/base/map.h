@@ -14,6 +14,8 @@ void map_free(struct map *m);
 size_t map_len(const struct map *m);
 /* The value, now the most recently used, or NULL. */
 void *map_get(struct map *m, const void *key, size_t key_len);
+/* The value that was not got or put for longest, which this does not change; NULL when there is none. */
+void *map_oldest(const struct map *m);
 /* Insert or replace. Copies the key, takes the value (not NULL, and not the one that the map holds under this key). */
 void map_put(struct map *m, const void *key, size_t key_len, void *value);
 /* Remove and free; nothing if it is not there. */

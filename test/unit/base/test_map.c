@@ -106,11 +106,15 @@ static void test_full_map_drops_what_was_not_used_for_longest(void **state)
 {
     (void)state;
     struct map *m = new_map(3);
+    assert_null(map_oldest(m));
     put(m, "a", 1);
     put(m, "b", 2);
     put(m, "c", 3);
     assert_order(m, "cba");
+    assert_int_equal(*(const int *)map_oldest(m), 1);
+    assert_int_equal(*(const int *)map_oldest(m), 1);
     assert_int_equal(get(m, "a"), 1); /* a is young again */
+    assert_int_equal(*(const int *)map_oldest(m), 2);
     assert_order(m, "acb");
     put(m, "d", 4);
     assert_order(m, "dac");
