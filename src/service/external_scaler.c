@@ -18,13 +18,6 @@ void service_fill_spec(Externalscaler__MetricSpec *spec, const struct trigger *t
     spec->targetsizefloat = t->target;
 }
 
-/* A refused question; the metric is unknown where the metadata could not be read. */
-static void count_error(struct service *s, const Externalscaler__ScaledObjectRef *ref, const char *metric)
-{
-    if (ref)
-        metric_add(service_subject(s, ref->namespace_, ref->name, metric)->errors, 1);
-}
-
 /* Decoded reference of a request that is one; NULL after the call was failed. */
 static Externalscaler__ScaledObjectRef *decode_ref(struct rpc_call *call, struct str request)
 {
@@ -37,19 +30,28 @@ static Externalscaler__ScaledObjectRef *decode_ref(struct rpc_call *call, struct
     return ref;
 }
 
+/* The trigger of a reference (the caller's reference count); NULL after the call was failed. */
+static struct trigger *get_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref)
+{
+    struct err e;
+    struct trigger *t = service_trigger(s, call, ref, &e);
+    if (t)
+        return t;
+    if (ref)
+        service_subject_fail(service_subject(s, ref->namespace_, ref->name, ""), SUBJECT_ERRORS);
+    rpc_call_fail(call, &e);
+    return NULL;
+}
+
 static void get_metric_spec(struct rpc_call *call, struct str request, void *context)
 {
     struct service *s = context;
     const Externalscaler__ScaledObjectRef *ref = decode_ref(call, request);
     if (!ref)
         return;
-    struct err e;
-    struct trigger *t = service_trigger(s, call, ref, &e);
-    if (!t) {
-        count_error(s, ref, "");
-        rpc_call_fail(call, &e);
+    struct trigger *t = get_trigger(s, call, ref);
+    if (!t)
         return;
-    }
     Externalscaler__MetricSpec spec, *specs[] = {&spec};
     Externalscaler__GetMetricSpecResponse response;
     service_fill_spec(&spec, t);
@@ -57,10 +59,7 @@ static void get_metric_spec(struct rpc_call *call, struct str request, void *con
     response.n_metricspecs = 1;
     response.metricspecs = specs;
 
-    struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
-    if (!subject->target)
-        subject->target = metric_series(s->target, (const char *const *)subject->labels);
-    metric_set(subject->target, t->target);
+    service_subject_show(service_subject(s, ref->namespace_, ref->name, t->metric_name), SUBJECT_TARGET, t->target);
     service_reply(call, &response.base);
     trigger_unref(t);
 }
@@ -96,23 +95,17 @@ static void get_metrics(struct rpc_call *call, struct str request, void *context
         return;
     }
     const Externalscaler__ScaledObjectRef *ref = asked->scaledobjectref;
-    struct err e;
-    struct trigger *t = service_trigger(s, call, ref, &e);
-    if (!t) {
-        count_error(s, ref, "");
-        rpc_call_fail(call, &e);
+    struct trigger *t = get_trigger(s, call, ref);
+    if (!t)
         return;
-    }
     struct trigger_evaluation evaluation;
     service_evaluate(s, call, &asks_value, ref, t, &evaluation);
     struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
     if (evaluation.value_error.class != ERR_NONE) {
-        metric_add(subject->errors, 1);
+        service_subject_fail(subject, SUBJECT_VALUE);
         rpc_call_fail(call, &evaluation.value_error);
     } else {
-        if (!subject->value)
-            subject->value = metric_series(s->value, (const char *const *)subject->labels);
-        metric_set(subject->value, evaluation.value);
+        service_subject_show(subject, SUBJECT_VALUE, evaluation.value);
         reply_value(call, asked->metricname, t, evaluation.value);
     }
     trigger_unref(t);
@@ -125,23 +118,17 @@ static void is_active(struct rpc_call *call, struct str request, void *context)
     const Externalscaler__ScaledObjectRef *ref = decode_ref(call, request);
     if (!ref)
         return;
-    struct err e;
-    struct trigger *t = service_trigger(s, call, ref, &e);
-    if (!t) {
-        count_error(s, ref, "");
-        rpc_call_fail(call, &e);
+    struct trigger *t = get_trigger(s, call, ref);
+    if (!t)
         return;
-    }
     struct trigger_evaluation evaluation;
     service_evaluate(s, call, &asks_activity, ref, t, &evaluation);
     struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
     if (evaluation.active_error.class != ERR_NONE) {
-        metric_add(subject->errors, 1);
+        service_subject_fail(subject, SUBJECT_ACTIVE);
         rpc_call_fail(call, &evaluation.active_error);
     } else {
-        if (!subject->active)
-            subject->active = metric_series(s->active, (const char *const *)subject->labels);
-        metric_set(subject->active, evaluation.is_active);
+        service_subject_show(subject, SUBJECT_ACTIVE, evaluation.is_active);
         Externalscaler__IsActiveResponse response;
         externalscaler__is_active_response__init(&response);
         response.result = evaluation.is_active;

@@ -1,4 +1,4 @@
-/* Wiring of the services: decoding helpers, what /metrics shows by ScaledObject, the list of open streams. */
+/* Wiring of the services: methods, decoding helpers, the list of open streams. */
 #include "service/service.h"
 
 #include "service/service_private.h"
@@ -7,36 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUBJECTS_MAX = 2000, MESSAGE_MAX = 1 << 20 };
+enum { MESSAGE_MAX = 1 << 20 };
 
-static const struct metric_desc value_desc = {
-    .name = "keda_gpu_scaler_metric_value",
-    .help = "Last value given to KEDA, in the unit of the metric.",
-    .kind = METRIC_GAUGE,
-    .labels = {"scaledobject_namespace", "scaledobject", "metric"},
-    .max_series = SUBJECTS_MAX + 2,
-};
-static const struct metric_desc target_desc = {
-    .name = "keda_gpu_scaler_metric_target",
-    .help = "Target given to KEDA, in the unit of the metric.",
-    .kind = METRIC_GAUGE,
-    .labels = {"scaledobject_namespace", "scaledobject", "metric"},
-    .max_series = SUBJECTS_MAX + 2,
-};
-static const struct metric_desc active_desc = {
-    .name = "keda_gpu_scaler_metric_active",
-    .help = "1 if the last IsActive answer was true, 0 if it was false.",
-    .kind = METRIC_GAUGE,
-    .labels = {"scaledobject_namespace", "scaledobject", "metric"},
-    .max_series = SUBJECTS_MAX + 2,
-};
-static const struct metric_desc errors_desc = {
-    .name = "keda_gpu_scaler_metric_errors",
-    .help = "Questions about a metric that were answered with an error.",
-    .kind = METRIC_COUNTER,
-    .labels = {"scaledobject_namespace", "scaledobject", "metric"},
-    .max_series = SUBJECTS_MAX + 2,
-};
 static const struct metric_desc streams_desc = {
     .name = "keda_gpu_scaler_open_streams",
     .help = "Open server streams by method.",
@@ -49,30 +21,12 @@ static const struct metric_desc cached_desc = {
     .kind = METRIC_GAUGE,
 };
 
-static void subject_free(void *value)
-{
-    struct subject *subject = value;
-    struct service *s = subject->service;
-    const char *const *labels = (const char *const *)subject->labels;
-    metric_remove(s->value, labels);
-    metric_remove(s->target, labels);
-    metric_remove(s->active, labels);
-    metric_remove(s->errors, labels);
-    for (size_t i = 0; i < ARRAY_LEN(subject->labels); i++)
-        free(subject->labels[i]);
-    free(subject);
-}
-
 struct service *service_new(const struct service_config *config)
 {
     static const char *const kinds[] = {"StreamIsActive", "StreamMetricSpec", "Watch"};
     struct service *s = mem_new(struct service);
     s->config = *config;
-    s->subjects = map_new(SUBJECTS_MAX, subject_free);
-    s->value = metric_register(config->metrics, &value_desc);
-    s->target = metric_register(config->metrics, &target_desc);
-    s->active = metric_register(config->metrics, &active_desc);
-    s->errors = metric_register(config->metrics, &errors_desc);
+    s->subjects = service_subjects_new(config->metrics);
     struct metric_family *streams = metric_register(config->metrics, &streams_desc);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
         s->open_streams[i] = metric_series(streams, &kinds[i]);
@@ -90,7 +44,7 @@ void service_free(struct service *s)
 {
     if (!s)
         return;
-    map_free(s->subjects);
+    service_subjects_free(s->subjects);
     free(s);
 }
 
@@ -106,6 +60,7 @@ void service_add_method(struct service *s, const struct rpc_method *method)
 void service_tick(struct service *s)
 {
     metric_set(s->cached_triggers, (double)trigger_cache_len(s->config.triggers));
+    service_tick_subjects(s);
     service_tick_streams(s);
     service_tick_health(s);
 }
@@ -214,41 +169,6 @@ void service_evaluate(struct service *s, struct rpc_call *call, const struct ser
                                               .peer = rpc_call_peer(call),
                                               .evaluation = ret};
     s->config.observe(s->config.observe_context, &observation);
-}
-
-/* Names of Kubernetes are shorter; what a peer sends beyond is cut. */
-enum { LABEL_MAX = 253, SUBJECT_LABELS = 3 };
-
-/* The texts, each with a NUL behind. Returns the bytes used. */
-static size_t subject_key(char out[SUBJECT_LABELS * (LABEL_MAX + 1)], const char *const texts[SUBJECT_LABELS])
-{
-    size_t used = 0;
-    for (size_t i = 0; i < SUBJECT_LABELS; i++) {
-        size_t len = strnlen(texts[i], LABEL_MAX);
-        memcpy(out + used, texts[i], len);
-        out[used + len] = '\0';
-        used += len + 1;
-    }
-    return used;
-}
-
-struct subject *service_subject(struct service *s, const char *ns, const char *name, const char *metric)
-{
-    const char *const texts[SUBJECT_LABELS] = {ns, name, metric};
-    char key[SUBJECT_LABELS * (LABEL_MAX + 1)];
-    size_t key_len = subject_key(key, texts);
-    struct subject *subject = map_get(s->subjects, key, key_len);
-    if (subject)
-        return subject;
-    subject = mem_new(struct subject);
-    subject->service = s;
-    for (size_t i = 0; i < SUBJECT_LABELS; i++)
-        subject->labels[i] = mem_strndup(texts[i], strnlen(texts[i], LABEL_MAX));
-    const char *const *labels = (const char *const *)subject->labels;
-    map_put(s->subjects, key, key_len, subject); /* before the series are made: it may drop an old subject's */
-    subject->errors = metric_series(s->errors, labels);
-    subject->value = subject->target = subject->active = NULL; /* made with their first value: absent is not zero */
-    return subject;
 }
 
 /* ---- streams ---- */

@@ -32,19 +32,11 @@ struct stream {
     int last_status; /* what was sent last, -1 nothing */
 };
 
-/* What /metrics shows of one ScaledObject's metric. Owned by the service's map. */
-struct subject {
-    struct service *service;
-    char *labels[3]; /* namespace, ScaledObject, metric */
-    struct metric_series *value, *target, *active, *errors;
-};
-
 struct service {
     struct service_config config;
     struct stream *streams[STREAM_KINDS];
     bool is_draining;
-    struct map *subjects; /* of struct subject, by namespace, name and metric */
-    struct metric_family *value, *target, *active, *errors;
+    struct subjects *subjects;
     struct metric_series *open_streams[STREAM_KINDS];
     struct metric_series *cached_triggers;
     struct rpc_method methods[SERVICE_METHODS_MAX]; /* as registered: the server keeps pointers to them */
@@ -81,8 +73,25 @@ struct service_question {
 void service_evaluate(struct service *s, struct rpc_call *call, const struct service_question *question,
                       const Externalscaler__ScaledObjectRef *ref, const struct trigger *trigger,
                       struct trigger_evaluation *ret);
-/* The subject of this ScaledObject and metric, made if new. */
+
+/* ---- subjects.c: what /metrics shows of each ScaledObject's metric ---- */
+
+struct subjects;
+struct subject;
+enum subject_fact { SUBJECT_VALUE, SUBJECT_TARGET, SUBJECT_ACTIVE, SUBJECT_ERRORS, SUBJECT_FACTS };
+
+struct subjects *service_subjects_new(struct metrics *metrics);
+void service_subjects_free(struct subjects *all);
+/* Of this ScaledObject and metric ("" where the metadata could not be read), made if new. Borrowed until the next call
+ * of this or service_tick_subjects: there is a ceiling, and who was not asked about for longest makes room. */
 struct subject *service_subject(struct service *s, const char *ns, const char *name, const char *metric);
+void service_subject_show(struct subject *subject, enum subject_fact fact, double value);
+/* Count an error; what the question was about is shown no longer (SUBJECT_ERRORS: nothing of it is shown). */
+void service_subject_fail(struct subject *subject, enum subject_fact fact);
+/* Drop those that nobody asks about any more. */
+void service_tick_subjects(struct service *s);
+
+/* ---- streams ---- */
 
 /* A stream, linked and set as the call's state; service_stream_ended is the method's `ended`. */
 struct stream *service_stream_new(struct service *s, struct rpc_call *call, enum stream_kind kind);
