@@ -14,7 +14,8 @@ struct tls_session;
  * missing, is not PEM, or key and certificate do not belong together. Any thread. */
 struct tls_context *tls_context_new(bool is_server, const struct net_tls_files *files, struct err *e);
 void tls_context_unref(struct tls_context *context); /* accepts NULL */
-/* This thread is done with TLS: let go of what OpenSSL keeps for it (threads of the pool live as long as the process). */
+/* This thread is done with TLS: let go of what OpenSSL keeps for it (threads of the pool live as long as the process).
+ */
 void tls_thread_end(void);
 /* When the certificate is valid, seconds since 1970; both 0 without one. */
 void tls_context_validity(const struct tls_context *context, int64_t *ret_from_s, int64_t *ret_until_s);
