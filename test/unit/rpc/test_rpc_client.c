@@ -647,6 +647,63 @@ static void test_too_many_pings_doubles_the_interval(void **state)
     stop_rig();
 }
 
+static void test_a_server_that_floods_is_left(void **state)
+{
+    (void)state;
+    static uint8_t frames[9 * 400];
+    struct result r;
+    start_rig();
+    rig.script = &silent;
+    (void)call(&r, 0, false);
+    connect_rig();
+    pump();
+    for (size_t i = 0; i < 400; i++)
+        frames[9 * i + 3] = 0xEE; /* a type that does not exist */
+    assert_int_equal(rpc_client_session_receive(rig.session, frames, sizeof(frames), rig.now_ns), -1);
+    assert_int_equal(rig.hits[NET_LIMIT_GLITCHES_PER_S], 1);
+    disconnect_rig();
+    rpc_client_reap(&rig.client);
+    assert_int_equal(r.status.class, ERR_UNAVAILABLE);
+    stop_rig();
+}
+
+static void test_headers_without_end_are_not_kept(void **state)
+{
+    (void)state;
+    static char value[20000];
+    static struct script huge = {.headers = {":status", "200", "content-type", "application/grpc", "a", value}};
+    struct result r;
+    start_rig();
+    memset(value, 'v', sizeof(value) - 1);
+    rig.script = &huge;
+    (void)call(&r, 0, false);
+    connect_rig();
+    pump();
+    assert_int_equal(r.status.class, ERR_RESOURCE_EXHAUSTED);
+    assert_int_equal(rig.hits[NET_LIMIT_HEADER_LIST_BYTES], 1);
+    stop_rig();
+}
+
+static void test_the_authority_of_a_unix_socket_is_localhost(void **state)
+{
+    (void)state;
+    static const struct {
+        struct rpc_client_config config;
+        const char *authority;
+    } rows[] = {
+        {{.address = "unix:/run/k.sock"}, "localhost"}, /* strict servers refuse a path */
+        {{.address = "unix:/run/k.sock", .authority = "kubelet"}, "kubelet"},
+        {{.address = "[::1]:6000"}, "[::1]:6000"},
+        {{.address = "a:1", .authority = "b"}, "b"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct rpc_client client;
+        rpc_client_core_init(&client, &rows[i].config, &rig_io);
+        assert_string_equal(client.authority, rows[i].authority);
+        rpc_client_core_fini(&client);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -663,6 +720,9 @@ int main(void)
         cmocka_unit_test(test_a_server_that_never_speaks_is_given_up),
         cmocka_unit_test(test_a_silent_connection_is_pinged_and_given_up),
         cmocka_unit_test(test_too_many_pings_doubles_the_interval),
+        cmocka_unit_test(test_a_server_that_floods_is_left),
+        cmocka_unit_test(test_headers_without_end_are_not_kept),
+        cmocka_unit_test(test_the_authority_of_a_unix_socket_is_localhost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
