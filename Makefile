@@ -34,8 +34,10 @@ check:
 e2e: all
 	@test/e2e/run
 
+# Figures as ratios in one run: docs/BENCHMARKS.md.
 bench: all
-	@test/bench/run
+	@tools/install-packages bench
+	@test/bench/run $(ARGS)
 
 install: all
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
