@@ -378,14 +378,17 @@ static int run_call(struct option_set *set)
         (void)err_set(&e, ERR_INVALID_ARGUMENT, "call needs the ADDRESS to ask");
         return cli_fail(&e, "keda-gpu-scaler call 127.0.0.1:6000 -m profile=triton-inference");
     }
-    int which = find_question(n == 2 ? set->operands.items[0] : "all", &e);
+    char **operands = set->operands.items;
+    size_t at = n == 2 && find_question(operands[0], NULL) < 0 && find_question(operands[1], NULL) >= 0 ? 1 : 0;
+    int which = find_question(n == 2 ? operands[at] : "all", &e); /* either may come first */
     if (which < 0)
         return cli_fail(&e, "");
+    const char *address = n == 2 ? operands[1 - at] : operands[0];
     struct question *q = mem_new(struct question);
     q->set = set;
     q->is_json = strcmp(option_text(set, "output"), "json") == 0;
     buf_init(&q->out, 16 << 20);
-    int rc = fill_ref(q, &e) < 0 ? cli_fail(&e, "") : ask(q, which, set->operands.items[n - 1]);
+    int rc = fill_ref(q, &e) < 0 ? cli_fail(&e, "") : ask(q, which, address);
     for (size_t i = 0; i < ENTRIES_MAX; i++)
         free(q->keys[i]);
     buf_fini(&q->out);

@@ -1,0 +1,117 @@
+# bash completion for keda-gpu-scaler
+_keda_gpu_scaler()
+{
+    local current="${COMP_WORDS[COMP_CWORD]}" at=$((COMP_CWORD - 1)) has_equals="" command="" words="" word
+    COMPREPLY=()
+    if [ "$current" = = ]; then
+        current="" has_equals=1
+    elif [ "${COMP_WORDS[at]}" = = ]; then
+        at=$((at - 1)) has_equals=1
+    fi
+    local name="${COMP_WORDS[at]}" before="" is_first=""
+    [ "$at" -gt 1 ] && before="${COMP_WORDS[at - 1]}"
+    [ "$COMP_CWORD" -eq 2 ] && is_first=1
+    [ "$COMP_CWORD" -gt 1 ] && command="${COMP_WORDS[1]}"
+    if [ -n "$has_equals" ] && { [ "$before" = -m ] || [ "$before" = --metadata ]; }; then
+        case "$name" in
+        profile) words="batch distributed-training ollama tgi-inference training triton-inference triton-queue-wait triton-request-rate vllm-inference vllm-queue-depth" ;;
+        metricType) words="gpu_utilization memory_utilization memory_used_mib memory_used_percent memory_used temperature power_draw pcie_tx_kbps pcie_rx_kbps nvlink_tx_mbps nvlink_rx_mbps sm_activity sm_occupancy tensor_activity dram_activity encoder_utilization decoder_utilization vllm_queue_depth vllm_kv_cache_usage triton_queue_wait_ms triton_request_rate" ;;
+        aggregation) words="max min avg sum p95 p99" ;;
+        scope) words="node workload cluster" ;;
+        onMissing) words="conservative error ignore" ;;
+        hpaMetricType) words="AverageValue Value" ;;
+        esac
+    elif [ -z "$command" ]; then
+        words="agent demo call probe version completion help --help --version"
+    else
+    case "$command $name" in
+    "agent --port") ;;
+    "agent --listen") ;;
+    "agent --metrics-port") ;;
+    "agent --metrics-listen") ;;
+    "agent --probe-port") ;;
+    "agent --probe-listen") ;;
+    "agent --health-check-interval") ;;
+    "agent --sample-interval") ;;
+    "agent --slow-interval") ;;
+    "agent --restart-after") ;;
+    "agent --nvml-library") _keda_gpu_scaler_files "$current" ;;
+    "agent --node-name") ;;
+    "agent --tls-cert") _keda_gpu_scaler_files "$current" ;;
+    "agent --tls-key") _keda_gpu_scaler_files "$current" ;;
+    "agent --tls-client-ca") _keda_gpu_scaler_files "$current" ;;
+    "agent --limit") ;;
+    "agent --drain-timeout") ;;
+    "agent --shutdown-delay") ;;
+    "agent --log-level") words="debug info warn error" ;;
+    "agent --log-format") words="text json" ;;
+    "agent --config") _keda_gpu_scaler_files "$current" ;;
+    "demo --step") ;;
+    "demo --listen") ;;
+    "demo --metadata" | "demo -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=" ;;
+    "demo --nvml-library") _keda_gpu_scaler_files "$current" ;;
+    "demo --log-level") words="debug info warn error" ;;
+    "call --metadata" | "call -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=" ;;
+    "call --name") ;;
+    "call --namespace" | "call -n") ;;
+    "call --metric-name") ;;
+    "call --service") ;;
+    "call --for") ;;
+    "call --output" | "call -o") words="text json" ;;
+    "call --timeout") ;;
+    "call --tls-ca") _keda_gpu_scaler_files "$current" ;;
+    "call --tls-cert") _keda_gpu_scaler_files "$current" ;;
+    "call --tls-key") _keda_gpu_scaler_files "$current" ;;
+    "call --tls-server-name") ;;
+    "probe --service") ;;
+    "probe --http") ;;
+    "probe --timeout") ;;
+    "probe --tls-ca") _keda_gpu_scaler_files "$current" ;;
+    "probe --tls-cert") _keda_gpu_scaler_files "$current" ;;
+    "probe --tls-key") _keda_gpu_scaler_files "$current" ;;
+    "probe --tls-server-name") ;;
+    "version --output" | "version -o") words="text json" ;;
+    *)
+        case "$command" in
+        agent)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            ;;
+        demo)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --real --forever --step --listen --metadata --nvml-library --log-level"
+            ;;
+        call)
+            [ -n "$is_first" ] && words="all spec metrics active explain health stream-active stream-spec"
+            [ "${current:0:1}" = - ] && words="--help --metadata --name --namespace --metric-name --service --explain --for --output --timeout --tls --tls-ca --tls-cert --tls-key --tls-server-name --insecure"
+            ;;
+        probe)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --service --http --timeout --tls --tls-ca --tls-cert --tls-key --tls-server-name --insecure"
+            ;;
+        version)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output"
+            ;;
+        completion)
+            [ -n "$is_first" ] && words="bash zsh fish"
+            [ "${current:0:1}" = - ] && words="--help"
+            ;;
+        help)
+            [ -n "$is_first" ] && words="agent demo call probe version completion help"
+            [ "${current:0:1}" = - ] && words="--help"
+            ;;
+        esac
+        ;;
+    esac
+    fi
+    if [ -n "$words" ]; then
+        while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -W "$words" -- "$current")
+    fi
+    if [ "${#COMPREPLY[@]}" -eq 1 ] && [ "${COMPREPLY[0]: -1}" = = ]; then
+        compopt -o nospace
+    fi
+}
+_keda_gpu_scaler_files()
+{
+    local word
+    compopt -o filenames
+    while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "$1")
+}
+complete -F _keda_gpu_scaler keda-gpu-scaler

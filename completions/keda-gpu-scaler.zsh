@@ -1,0 +1,114 @@
+#compdef keda-gpu-scaler
+_keda-gpu-scaler_metadata() {
+  if compset -P 'profile='; then compadd -- batch distributed-training ollama tgi-inference training triton-inference triton-queue-wait triton-request-rate vllm-inference vllm-queue-depth
+  elif compset -P 'metricType='; then compadd -- gpu_utilization memory_utilization memory_used_mib memory_used_percent memory_used temperature power_draw pcie_tx_kbps pcie_rx_kbps nvlink_tx_mbps nvlink_rx_mbps sm_activity sm_occupancy tensor_activity dram_activity encoder_utilization decoder_utilization vllm_queue_depth vllm_kv_cache_usage triton_queue_wait_ms triton_request_rate
+  elif compset -P 'aggregation='; then compadd -- max min avg sum p95 p99
+  elif compset -P 'scope='; then compadd -- node workload cluster
+  elif compset -P 'onMissing='; then compadd -- conservative error ignore
+  elif compset -P 'hpaMetricType='; then compadd -- AverageValue Value
+  elif ! compset -P '*='; then compadd -S '' -- profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=
+  fi
+}
+_keda-gpu-scaler() {
+  if (( CURRENT == 2 )); then
+    local -a commands=(
+      'agent:Serve KEDA from this node'\''s GPUs'
+      'demo:Watch simulated GPUs being scaled\: agent, KEDA'\''s questions, HPA'\''s arithmetic'
+      'call:Ask any external scaler what KEDA would ask'
+      'probe:Ask a server whether it is healthy'
+      'version:Print the version'
+      'completion:Print a shell completion script'
+      'help:Show help'
+    )
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  (( CURRENT-- ))
+  case $command in
+  agent)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '--port=[gRPC port, on all addresses; 0 = any free one]:PORT:' \
+      '*--listen=[gRPC address instead of --port\: 127.0.0.1\:6000, \[\:\:1\]\:6000, unix\:/path; may be repeated]:ADDR:' \
+      '--metrics-port=[port of /metrics; 0 = none]:PORT:' \
+      '--metrics-listen=[address instead of --metrics-port]:ADDR:' \
+      '--probe-port=[port of /livez and /readyz, always plaintext; 0 = none]:PORT:' \
+      '--probe-listen=[address instead of --probe-port]:ADDR:' \
+      '--health-check-interval=[accepted for compatibility\: health follows every sample]:D:' \
+      '--sample-interval=[time between readings]:D:' \
+      '--slow-interval=[time between readings that cost more]:D:' \
+      '--restart-after=[how long to wait out a driver state that only a restart ends, before exiting]:D:' \
+      '--nvml-library=[libnvidia-ml.so.1 to load instead of searching]:PATH:_files' \
+      '--node-name=[name of this node (default $NODE_NAME, else the host name)]:NAME:' \
+      '--tls-cert=[serve TLS with this PEM certificate chain; reloaded when it changes]:FILE:_files' \
+      '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
+      '--tls-client-ca=[demand client certificates signed by this CA]:FILE:_files' \
+      '--metrics-tls[TLS on the metrics port too]' \
+      '--grpc-reflection[serve gRPC reflection; =false does not]' \
+      '*--limit=[change one limit on peers (--print-config lists them); may be repeated]:NAME=N:' \
+      '--drain-timeout=[longest time that open calls get to end after SIGTERM]:D:' \
+      '--shutdown-delay=[keep serving this long after SIGTERM, as not ready]:D:' \
+      '--log-level=[least level to log]:LEVEL:(debug info warn error)' \
+      '--log-format=[form of log lines]:FORMAT:(text json)' \
+      '--config=[YAML file\: the flags'\'' names as keys, and `metrics\:`; read again on SIGHUP]:FILE:_files' \
+      '--print-config[print the configuration in force and where each value came from, then exit]' ;;
+  demo)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '--real[read this machine'\''s GPUs and only watch\: no simulated load]' \
+      '--forever[go on until interrupted]' \
+      '--step=[time between two questions]:D:' \
+      '--listen=[address of the agent (port 0\: any free one)]:ADDR:' \
+      '*-m+[trigger metadata instead of the demo'\''s own; may be repeated]:KEY=VALUE:_keda-gpu-scaler_metadata' \
+      '*--metadata=[trigger metadata instead of the demo'\''s own; may be repeated]:KEY=VALUE:_keda-gpu-scaler_metadata' \
+      '--nvml-library=[simulated (or, with --real, real) libnvidia-ml.so.1]:PATH:_files' \
+      '--log-level=[least level of the agent'\''s log]:LEVEL:(debug info warn error)' ;;
+  call)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '*-m+[one entry of the trigger'\''s metadata; may be repeated]:KEY=VALUE:_keda-gpu-scaler_metadata' \
+      '*--metadata=[one entry of the trigger'\''s metadata; may be repeated]:KEY=VALUE:_keda-gpu-scaler_metadata' \
+      '--name=[name of the ScaledObject]:NAME:' \
+      '-n+[its namespace]:NS:' \
+      '--namespace=[its namespace]:NS:' \
+      '--metric-name=[metricName of GetMetrics (default\: as the spec says)]:NAME:' \
+      '--service=[service of `health`\: "" the process, nvml the driver]:NAME:' \
+      '--explain[also say how the value came about (our agents and hubs only)]' \
+      '--for=[end a stream after this time; 0 = never]:D:' \
+      '-o+[form of the output]:FORMAT:(text json)' \
+      '--output=[form of the output]:FORMAT:(text json)' \
+      '--timeout=[longest time for one call]:D:' \
+      '--tls[speak TLS]' \
+      '--tls-ca=[PEM certificates to trust instead of the system'\''s (means --tls)]:FILE:_files' \
+      '--tls-cert=[own PEM certificate (means --tls)]:FILE:_files' \
+      '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
+      '--tls-server-name=[name that the server'\''s certificate must have (default\: the host part of the address)]:NAME:' \
+      '--insecure[TLS without verifying the server (means --tls)]' \
+      '1:operand:(all spec metrics active explain health stream-active stream-spec)' ;;
+  probe)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '--service=[gRPC service\: "" the process, nvml the driver]:NAME:' \
+      '--http=[GET this page over plain HTTP instead, such as /readyz]:PATH:' \
+      '--timeout=[longest time for one call]:D:' \
+      '--tls[speak TLS]' \
+      '--tls-ca=[PEM certificates to trust instead of the system'\''s (means --tls)]:FILE:_files' \
+      '--tls-cert=[own PEM certificate (means --tls)]:FILE:_files' \
+      '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
+      '--tls-server-name=[name that the server'\''s certificate must have (default\: the host part of the address)]:NAME:' \
+      '--insecure[TLS without verifying the server (means --tls)]' ;;
+  version)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '-o+[form of the output]:FORMAT:(text json)' \
+      '--output=[form of the output]:FORMAT:(text json)' ;;
+  completion)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '1:operand:(bash zsh fish)' ;;
+  help)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '1:operand:(agent demo call probe version completion help)' ;;
+  esac
+}
+if [[ $funcstack[1] == _keda-gpu-scaler ]]; then
+  _keda-gpu-scaler "$@"
+else
+  compdef _keda-gpu-scaler keda-gpu-scaler
+fi
