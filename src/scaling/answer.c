@@ -128,7 +128,8 @@ static void fit_average(const struct curve *c, const struct scaling_result *resu
         return;
     }
     send(ret, SCALING_FIT_NONE, result->value);
-    if (!result->is_hold || c->replicas->status <= c->replicas->spec)
+    /* An error leaves the count alone, which is the answer wanted; for any other answer it would be wrong. */
+    if (ret->wanted != c->replicas->spec || c->replicas->status <= c->replicas->spec)
         return;
     send(ret, SCALING_FIT_REFUSED, 0);
     (void)err_set(&ret->error, ERR_UNAVAILABLE,

@@ -218,7 +218,7 @@ static void check_answer(const struct cluster *c, const struct outcome *o)
     }
     assert_true(isfinite(o->result.value) && o->result.value >= 0 && o->result.value <= 1e12);
     if (a->error.class != ERR_NONE) {
-        assert_true(o->result.is_hold && c->replicas.status > c->replicas.spec);
+        assert_true(a->wanted == c->replicas.spec && c->replicas.status > c->replicas.spec);
         return;
     }
     assert_true(isfinite(a->value) && a->value >= 0 && a->value <= 1e12);
