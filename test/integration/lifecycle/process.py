@@ -78,7 +78,7 @@ def reload():
         agent.signal(signal.SIGHUP)
         wait_until(lambda: "msg=reloaded" in agent.log(), "the reload")
     for bad, place in (("metric: []\n", ":1:1"), ("metrics: [{name: a, targetValue: x}]\n", ":1:"),
-                       ("log-level: loud\n", ":1:"), ("a: &x 1\nb: *x\n", ":"), ("metrics:\n  - {nam: a}\n", ":2:")):
+                       ("log-level: loud\n", ":1:"), ("a: &x 1\nb: *x\n", ":"), ("metrics:\n  - {target: a}\n", ":2:")):
         refuses_file(bad, place)
 
 
