@@ -104,11 +104,6 @@ PEER_FN int peer_on_frame(nghttp2_session *ng, const nghttp2_frame *frame, void 
     } else if (frame->hd.type == NGHTTP2_RST_STREAM) {
         a->is_reset = true;
         a->reset_code = frame->rst_stream.error_code;
-    } else if (frame->hd.type == NGHTTP2_GOAWAY) {
-        p->is_goaway = true;
-        p->goaway_code = frame->goaway.error_code;
-        p->goaway_last = frame->goaway.last_stream_id;
-        peer_copy(p->goaway_text, sizeof(p->goaway_text), frame->goaway.opaque_data, frame->goaway.opaque_data_len);
     } else if (frame->hd.type == NGHTTP2_PING) {
         *(frame->hd.flags & NGHTTP2_FLAG_ACK ? &p->n_ping_acks : &p->n_pings) += 1;
     }
@@ -199,6 +194,21 @@ PEER_FN bool peer_send(struct peer *p)
     return has_any;
 }
 
+PEER_FN uint32_t peer_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+/* From the bytes: nghttp2's client shows only the first, and none once it has found an error. */
+PEER_FN void peer_note_goaway(struct peer *p, const uint8_t *bytes, size_t len)
+{
+    p->is_goaway = true;
+    p->n_goaways++;
+    p->goaway_last = (int32_t)peer_u32(bytes + 9);
+    p->goaway_code = peer_u32(bytes + 13);
+    peer_copy(p->goaway_text, sizeof(p->goaway_text), bytes + 17, len - 17);
+}
+
 /* What the session wants to send. */
 PEER_FN bool peer_read(struct peer *p)
 {
@@ -206,8 +216,8 @@ PEER_FN bool peer_read(struct peer *p)
     size_t n;
     bool has_any = false;
     while ((n = rpc_session_pull(p->session, &bytes)) > 0) {
-        if (bytes[3] == NGHTTP2_GOAWAY) /* nghttp2's client shows the first only when it has no stream */
-            p->n_goaways++;
+        if (bytes[3] == NGHTTP2_GOAWAY)
+            peer_note_goaway(p, bytes, n);
         assert_true(nghttp2_session_mem_recv(p->ng, bytes, n) == (ssize_t)n);
         has_any = true;
     }

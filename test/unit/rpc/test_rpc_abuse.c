@@ -342,6 +342,24 @@ static void test_a_ping_after_each_answer_is_no_strike(void **state)
     peer_fini(&p);
 }
 
+static void test_an_answer_forgives_earlier_strikes(void **state)
+{
+    (void)state;
+    struct peer p;
+    start(&p);
+    (void)peer_request(&p, &(struct request){.path = "/t.T/Stream", BODY("\1x")});
+    peer_pump(&p);
+    for (int i = 0; i < 40; i++) {
+        if (i % 3 == 0)
+            assert_int_equal(rpc_call_send(open_call, "x", 1), 0);
+        assert_int_equal(nghttp2_submit_ping(p.ng, 0, NULL), 0);
+        (void)peer_read(&p);
+        (void)peer_send(&p);
+    }
+    assert_int_equal(p.rc, 0);
+    peer_fini(&p);
+}
+
 static void test_pings_at_the_allowed_interval_are_welcome(void **state)
 {
     (void)state;
@@ -465,6 +483,60 @@ static void test_streams_of_all_connections_have_a_ceiling(void **state)
     peer_fini(&p);
 }
 
+static void test_refusals_that_are_not_read_end_the_connection(void **state)
+{
+    (void)state;
+    struct peer p;
+    static uint8_t bytes[512];
+    start(&p);
+    p.limits.values[NET_LIMIT_STREAMS_ALL] = 0;
+    p.limits.values[NET_LIMIT_STREAMS] = -400; /* 2 x streams + 1000 = 200 frames may wait */
+    size_t base = heap_bytes();
+    int n = 0;
+    for (; n < 20000 && p.rc == 0; n++)
+        peer_feed(&p, bytes, put_request(bytes, 2 * n + 1, H_END_HEADERS | H_END_STREAM));
+    assert_in_range(n, 200, 202);
+    assert_true(p.session->h2.is_dead);
+    assert_int_equal(p.hits[NET_LIMIT_OUTPUT_BYTES], 1);
+    assert_true(heap_bytes() < base + (1 << 20));
+    peer_fini(&p);
+}
+
+/* ---- frames where none belong ---- */
+
+/* The nth row: what is sent, cut in two reads, and the GOAWAY that it brings (-1 = none). */
+static void test_frames_after_a_streams_end(void **state)
+{
+    (void)state;
+    enum { HEADERS_AGAIN, DATA_AGAIN, DATA_AFTER_RESET, PRIORITY_OF_0, DATA_AFTER_OUR_RESET, ROWS };
+    static const int codes[ROWS] = {NGHTTP2_STREAM_CLOSED, NGHTTP2_STREAM_CLOSED, NGHTTP2_STREAM_CLOSED,
+                                    NGHTTP2_PROTOCOL_ERROR, -1};
+    for (int row = 0; row < ROWS; row++) {
+        struct peer p;
+        uint8_t bytes[256];
+        bool is_left_open = row == DATA_AFTER_RESET || row == DATA_AFTER_OUR_RESET;
+        start(&p);
+        peer_feed(&p, bytes, put_request(bytes, 1, H_END_HEADERS | (is_left_open ? 0 : H_END_STREAM)));
+        (void)peer_read(&p);
+        if (row == DATA_AFTER_RESET)
+            peer_feed(&p, bytes, put_u32_frame(bytes, NGHTTP2_RST_STREAM, 1, NGHTTP2_CANCEL));
+        if (row == DATA_AFTER_OUR_RESET)
+            (void)rpc_server_sweep(p.server, p.now_ns + 20 * NS_PER_S);
+        (void)peer_read(&p);
+        assert_int_equal(p.server->n_calls, 0);
+        assert_int_equal(p.rc, 0);
+        bytes[9] = 0;
+        size_t len = row == HEADERS_AGAIN   ? put_request(bytes, 1, H_END_HEADERS | H_END_STREAM)
+                     : row == PRIORITY_OF_0 ? peer_frame(bytes, 5, NGHTTP2_PRIORITY, 0, 0) + 5
+                                            : peer_frame(bytes, 1, NGHTTP2_DATA, 0, 1) + 1;
+        peer_feed(&p, bytes, len);
+        assert_int_equal(p.rc, codes[row] < 0 ? 0 : -1);
+        (void)peer_read(&p);
+        assert_int_equal(p.is_goaway ? (int)p.goaway_code : -1, codes[row]);
+        peer_fini(&p);
+    }
+}
+
 /* ---- time ---- */
 
 static void test_settings_must_be_acknowledged(void **state)
@@ -568,12 +640,15 @@ int main(void)
         cmocka_unit_test(test_floods_are_stopped_with_flat_memory),
         cmocka_unit_test(test_pings_strike_with_the_text_that_clients_know),
         cmocka_unit_test(test_a_ping_after_each_answer_is_no_strike),
+        cmocka_unit_test(test_an_answer_forgives_earlier_strikes),
         cmocka_unit_test(test_pings_at_the_allowed_interval_are_welcome),
         cmocka_unit_test(test_headers_over_the_limit_are_answered_with_431),
         cmocka_unit_test(test_an_hpack_bomb_costs_no_more_than_four_lists),
         cmocka_unit_test(test_unfinished_messages_share_the_connections_budget),
         cmocka_unit_test(test_all_connections_share_one_budget),
         cmocka_unit_test(test_streams_of_all_connections_have_a_ceiling),
+        cmocka_unit_test(test_refusals_that_are_not_read_end_the_connection),
+        cmocka_unit_test(test_frames_after_a_streams_end),
         cmocka_unit_test(test_settings_must_be_acknowledged),
         cmocka_unit_test(test_slow_headers_end_the_connection),
         cmocka_unit_test(test_silence_is_pinged_and_ends_without_an_answer),

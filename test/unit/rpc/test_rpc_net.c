@@ -89,7 +89,7 @@ static void start_at(const char *address)
         fail_msg("%s", e.text);
     rig.client = rpc_client_new(&(struct rpc_client_config){.loop = rig.loop,
                                                             .address = net_listener_address(rig.listener),
-                                                            .window_bytes = 1 << 20},
+                                                            .window_bytes = 16 << 20},
                                 &e);
     assert_non_null(rig.client);
 }
@@ -296,6 +296,73 @@ static void test_free_ends_open_calls_before_it_returns(void **state)
     stop();
 }
 
+static void test_a_client_may_go_while_it_dials(void **state)
+{
+    (void)state;
+    struct result r;
+    start();
+    (void)ask(&r, "/t.T/Echo");
+    rpc_client_free(rig.client);
+    rig.client = NULL;
+    assert_int_equal(r.n_done, 1);
+    for (int i = 0; i < 10; i++)
+        (void)net_loop_turn(rig.loop);
+    assert_int_equal(rig.n_ended, 0);
+    stop();
+}
+
+/* A peer that sends its preface and then nothing, not even the ACK of our SETTINGS. */
+static bool is_mute_closed;
+
+static void *mute_open(void *context, struct net_conn *conn)
+{
+    static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+    (void)context;
+    (void)net_conn_send(conn, preface, sizeof(preface) - 1);
+    return &is_mute_closed;
+}
+
+static int mute_receive(void *session, const uint8_t *bytes, size_t len)
+{
+    (void)session;
+    (void)bytes;
+    (void)len;
+    return 0;
+}
+
+static void mute_close(void *session)
+{
+    *(bool *)session = true;
+}
+
+static void mute_failed(void *context, const struct err *e)
+{
+    (void)context;
+    fail_msg("%s", e->text);
+}
+
+static void test_a_connection_without_calls_has_its_deadlines(void **state)
+{
+    (void)state;
+    static const struct net_protocol mute = {
+        .name = "mute", .alpn = "h2", .open = mute_open, .receive = mute_receive, .close = mute_close};
+    struct err e;
+    is_mute_closed = false;
+    start();
+    assert_non_null(net_connect(rig.loop,
+                                &(struct net_connect_config){.address = net_listener_address(rig.listener),
+                                                             .protocol = &mute,
+                                                             .limits = &net_limits_default,
+                                                             .failed = mute_failed},
+                                &e));
+    for (int i = 0; i < 20; i++)
+        (void)net_loop_turn(rig.loop);
+    assert_false(is_mute_closed);
+    net_loop_skip(rig.loop, 11 * NS_PER_S);
+    turn_until(is_mute_closed);
+    stop();
+}
+
 static void test_nobody_there_is_unavailable(void **state)
 {
     (void)state;
@@ -372,6 +439,8 @@ int main(void)
         cmocka_unit_test(test_a_freed_listener_ends_calls_on_both_sides),
         cmocka_unit_test(test_a_handler_may_free_its_client),
         cmocka_unit_test(test_free_ends_open_calls_before_it_returns),
+        cmocka_unit_test(test_a_client_may_go_while_it_dials),
+        cmocka_unit_test(test_a_connection_without_calls_has_its_deadlines),
         cmocka_unit_test(test_nobody_there_is_unavailable),
         cmocka_unit_test(test_a_malformed_address_is_refused),
         cmocka_unit_test(test_silence_is_survived_by_keepalive),

@@ -257,6 +257,25 @@ static void test_a_bidi_method_gets_each_message_and_the_end(void **state)
     peer_fini(&p);
 }
 
+static void test_delivered_messages_are_not_held(void **state)
+{
+    (void)state;
+    static char body[100 * 55];
+    struct peer p;
+    start(&p);
+    p.limits.values[NET_LIMIT_RECEIVE_BYTES] = sizeof(body); /* room for one read, not for two */
+    for (size_t i = 0; i < sizeof(body); i += 55)
+        body[i + 4] = 50;
+    for (int i = 0; i < 3; i++) {
+        const struct answer *a =
+            ask(&p, &(struct request){.path = "/t.T/Chat", .body = body, .body_len = sizeof(body), .is_open = true});
+        assert_int_equal(a->n_body_bytes, sizeof(body));
+        assert_int_equal(p.server->received_bytes, 0);
+    }
+    assert_int_equal(seen.n_messages, 300);
+    peer_fini(&p);
+}
+
 /* ---- header rules ---- */
 
 static const struct header_row {
@@ -273,6 +292,11 @@ static const struct header_row {
     {"grpc-web", {.content_type = "application/grpc-web", BODY("\1x")}, "415", "3", 0},
     {"subtype json", {.content_type = "application/grpc+json", BODY("\1x")}, "415", "3", 0},
     {"subtype proto", {.content_type = "application/grpc+proto", BODY("\1x")}, "200", "0", 1},
+    {"first content-type",
+     {.content_type = "text/plain", .extra = {"content-type", "application/grpc"}, BODY("\1x")},
+     "415",
+     "3",
+     0},
     {"second content-type", {.extra = {"content-type", "text/plain"}, BODY("\1x")}, "415", "3", 0},
     {"unknown method", {.path = "/t.T/Nope", BODY("\1x")}, "200", "12", 0},
     {"unknown service", {.path = "/x/Unary", BODY("\1x")}, "200", "12", 0},
@@ -764,6 +788,7 @@ int main(void)
         cmocka_unit_test(test_a_method_that_ends_without_an_answer_is_our_fault),
         cmocka_unit_test(test_stream_headers_go_out_before_any_message),
         cmocka_unit_test(test_a_bidi_method_gets_each_message_and_the_end),
+        cmocka_unit_test(test_delivered_messages_are_not_held),
         cmocka_unit_test(test_header_and_framing_rules),
         cmocka_unit_test(test_an_unknown_encoding_is_answered_with_what_is_known),
         cmocka_unit_test(test_forbidden_headers_reset_the_stream),
