@@ -176,7 +176,7 @@ static void test_defaults_of_every_other_key(void **state)
     assert_int_equal(t->window_ns, 15 * NS_PER_S);
     assert_int_equal(t->activation_window_ns, 60 * NS_PER_S);
     assert_int_equal(t->warmup_ns, 900 * NS_PER_S);
-    assert_int_equal(t->poll_interval_ns, 10 * NS_PER_S);
+    assert_int_equal(t->poll_interval_ns, NS_PER_S);
     assert_string_equal(t->gpu_uuid, "");
     assert_string_equal(t->gpu_product, "");
     assert_string_equal(t->pod_selector, "");
