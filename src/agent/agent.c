@@ -70,7 +70,7 @@ static void observe(void *context, const struct service_observation *o)
     if (v->trigger->metric == TRIGGER_PCIE_TX_KBPS || v->trigger->metric == TRIGGER_PCIE_RX_KBPS)
         gpu_want(a->sampler, v->trigger->metric == TRIGGER_PCIE_TX_KBPS ? SNAPSHOT_PCIE_TX : SNAPSHOT_PCIE_RX,
                  net_now_ns(a->loop) + 120 * NS_PER_S);
-    if (log_is_on(LOG_DEBUG))
+    if (log_is_on(LOG_DEBUG) && !o->is_routine)
         log_evaluation(o);
 }
 

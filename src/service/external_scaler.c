@@ -18,18 +18,6 @@ void service_fill_spec(Externalscaler__MetricSpec *spec, const struct trigger *t
     spec->targetsizefloat = t->target;
 }
 
-/* Decoded reference of a request that is one; NULL after the call was failed. */
-static Externalscaler__ScaledObjectRef *decode_ref(struct rpc_call *call, struct str request)
-{
-    ProtobufCAllocator allocator = service_allocator(call);
-    Externalscaler__ScaledObjectRef *ref = NULL;
-    if (!service_has_nul(request, 'r'))
-        ref = externalscaler__scaled_object_ref__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
-    if (!ref)
-        service_fail_decode(call);
-    return ref;
-}
-
 /* The trigger of a reference (the caller's reference count); NULL after the call was failed. */
 static struct trigger *get_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref)
 {
@@ -46,7 +34,7 @@ static struct trigger *get_trigger(struct service *s, struct rpc_call *call, con
 static void get_metric_spec(struct rpc_call *call, struct str request, void *context)
 {
     struct service *s = context;
-    const Externalscaler__ScaledObjectRef *ref = decode_ref(call, request);
+    const Externalscaler__ScaledObjectRef *ref = service_decode_ref(call, request);
     if (!ref)
         return;
     struct trigger *t = get_trigger(s, call, ref);
@@ -115,7 +103,7 @@ static void is_active(struct rpc_call *call, struct str request, void *context)
 {
     static const struct service_question asks_activity = {"IsActive", TRIGGER_ASK_ACTIVITY};
     struct service *s = context;
-    const Externalscaler__ScaledObjectRef *ref = decode_ref(call, request);
+    const Externalscaler__ScaledObjectRef *ref = service_decode_ref(call, request);
     if (!ref)
         return;
     struct trigger *t = get_trigger(s, call, ref);

@@ -108,17 +108,17 @@ static void watch(struct rpc_call *call, struct str request, void *context)
     if (!asked)
         return;
     struct stream *stream = service_stream_new(s, call, STREAM_HEALTH);
-    stream->watched = mem_strdup(asked->service);
+    if (!stream)
+        return;
+    stream->watched = asked->service;
     rpc_call_send_headers(call);
     send_status(s, stream);
 }
 
 void service_tick_health(struct service *s)
 {
-    for (struct stream *stream = s->streams[STREAM_HEALTH], *next; stream; stream = next) {
-        next = stream->next;
+    for (struct stream *stream = s->streams[STREAM_HEALTH]; stream; stream = stream->next)
         send_status(s, stream);
-    }
 }
 
 void service_add_health(struct service *s)
@@ -128,6 +128,7 @@ void service_add_health(struct service *s)
         {.path = "/grpc.health.v1.Health/List", .deadline_ns = SERVICE_DEADLINE_NS, .message = list},
         {.path = "/grpc.health.v1.Health/Watch",
          .is_server_streaming = true,
+         .is_state_stream = true,
          .message = watch,
          .ended = service_stream_ended},
     };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE_MAX = 1 << 20 };
+enum { MESSAGE_MAX = 1 << 20, STREAM_BYTES_MAX = 128 << 20 };
 
 static const struct metric_desc streams_desc = {
     .name = "keda_gpu_scaler_open_streams",
@@ -26,6 +26,8 @@ struct service *service_new(const struct service_config *config)
     static const char *const kinds[] = {"StreamIsActive", "StreamMetricSpec", "Watch"};
     struct service *s = mem_new(struct service);
     s->config = *config;
+    if (s->config.max_stream_bytes == 0)
+        s->config.max_stream_bytes = STREAM_BYTES_MAX;
     s->subjects = service_subjects_new(config->metrics);
     struct metric_family *streams = metric_register(config->metrics, &streams_desc);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
@@ -122,31 +124,35 @@ void service_fail_decode(struct rpc_call *call)
                     "inside a text, or decodes to more than 8 times its size");
 }
 
-int service_pairs(struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref, struct trigger_pair **ret_pairs,
-                  size_t *ret_n, struct err *e)
+Externalscaler__ScaledObjectRef *service_decode_ref(struct rpc_call *call, struct str request)
 {
+    ProtobufCAllocator allocator = service_allocator(call);
+    Externalscaler__ScaledObjectRef *ref = NULL;
+    if (!service_has_nul(request, 'r'))
+        ref = externalscaler__scaled_object_ref__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
     if (!ref)
-        return err_set(e, ERR_INVALID_ARGUMENT,
-                       "scaledObjectRef is missing; KEDA sends the ScaledObject's name, namespace and metadata in it");
-    struct trigger_pair *pairs = arena_alloc(rpc_call_arena(call), ref->n_scalermetadata * sizeof(*pairs) + 1);
-    if (!pairs)
-        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the metadata is too large");
-    for (size_t i = 0; i < ref->n_scalermetadata; i++)
+        service_fail_decode(call);
+    return ref;
+}
+
+static struct trigger *find_trigger(struct service *s, const Externalscaler__ScaledObjectRef *ref, struct err *e)
+{
+    if (!ref) {
+        (void)err_set(e, ERR_INVALID_ARGUMENT,
+                      "scaledObjectRef is missing; KEDA sends the ScaledObject's name, namespace and metadata in it");
+        return NULL;
+    }
+    struct trigger_pair pairs[TRIGGER_PAIRS_MAX]; /* more are refused unread */
+    for (size_t i = 0; i < ref->n_scalermetadata && i < TRIGGER_PAIRS_MAX; i++)
         pairs[i] = (struct trigger_pair){.key = str_of(ref->scalermetadata[i]->key),
                                          .value = str_of(ref->scalermetadata[i]->value)};
-    *ret_pairs = pairs;
-    *ret_n = ref->n_scalermetadata;
-    return 0;
+    return trigger_cache_get(s->config.triggers, pairs, ref->n_scalermetadata, e);
 }
 
 struct trigger *service_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref,
                                 struct err *e)
 {
-    struct trigger_pair *pairs = NULL;
-    size_t n = 0;
-    struct trigger *t = NULL;
-    if (service_pairs(call, ref, &pairs, &n, e) == 0)
-        t = trigger_cache_get(s->config.triggers, pairs, n, e);
+    struct trigger *t = find_trigger(s, ref, e);
     if (!t && s->config.refuse) {
         struct service_refusal refusal = {
             .ns = ref ? ref->namespace_ : "", .name = ref ? ref->name : "", .peer = rpc_call_peer(call), .error = e};
@@ -175,16 +181,19 @@ void service_evaluate(struct service *s, struct rpc_call *call, const struct ser
 
 struct stream *service_stream_new(struct service *s, struct rpc_call *call, enum stream_kind kind)
 {
+    size_t bytes = sizeof(struct stream) + sizeof(struct trigger) + rpc_call_arena(call)->used_bytes;
+    if (s->stream_bytes + bytes > s->config.max_stream_bytes) {
+        rpc_call_finish(call, ERR_RESOURCE_EXHAUSTED, "open streams hold as much memory as they may; try again later");
+        return NULL;
+    }
     struct stream *stream = mem_new(struct stream);
-    stream->kind = kind;
-    stream->service = s;
-    stream->call = call;
-    stream->last_status = -1;
+    *stream = (struct stream){.kind = kind, .call = call, .bytes = bytes, .last_status = -1};
     stream->link = &s->streams[kind];
     stream->next = *stream->link;
     if (stream->next)
         stream->next->link = &stream->next;
     *stream->link = stream;
+    s->stream_bytes += bytes;
     metric_add(s->open_streams[kind], 1);
     rpc_call_set_state(call, stream);
     return stream;
@@ -197,12 +206,11 @@ void service_stream_ended(struct rpc_call *call, void *context)
     if (!stream)
         return;
     metric_add(s->open_streams[stream->kind], -1);
+    s->stream_bytes -= stream->bytes;
     *stream->link = stream->next;
     if (stream->next)
         stream->next->link = stream->link;
     trigger_unref(stream->trigger);
-    free(stream->pairs);
-    free(stream->watched);
     free(stream);
 }
 

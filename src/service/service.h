@@ -20,6 +20,7 @@ struct service_source {
 /* For the program's debug log: an evaluation and who asked ("GetMetrics", "IsActive", ...). */
 struct service_observation {
     const char *method, *ns, *name, *peer;
+    bool is_routine; /* a look of an open stream that sent nothing: there are many */
     const struct trigger_evaluation *evaluation;
 };
 
@@ -36,6 +37,7 @@ struct service_config {
     struct trigger_cache *triggers;
     struct service_source source;
     bool has_reflection;
+    size_t max_stream_bytes; /* held for all open streams together; 0 = 128 MiB, some 15,000 usual ones */
     /* Called with each evaluation (may be NULL); also when it ends in an error. */
     void (*observe)(void *context, const struct service_observation *observation);
     /* Called with each refusal (may be NULL): as often as a peer asks, so the program limits what it logs. */

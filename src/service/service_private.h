@@ -13,28 +13,29 @@ enum { SERVICE_EVALUATION_MAX = 4 << 20 };
 
 enum stream_kind { STREAM_IS_ACTIVE, STREAM_METRIC_SPEC, STREAM_HEALTH, STREAM_KINDS };
 
-/* A call that stays open and is looked at on each tick. Linked into its service's list of that kind. */
+/* A call that stays open and is looked at on each tick. Linked into its service's list of that kind. What it was asked
+ * stays where it was decoded, in the call's arena. */
 struct stream {
     enum stream_kind kind;
     struct stream *next, **link;
-    struct service *service;
     struct rpc_call *call;
+    size_t bytes; /* that it counts for in stream_bytes */
     /* StreamIsActive and StreamMetricSpec */
-    struct trigger *trigger;    /* a reference */
-    struct trigger_pair *pairs; /* the metadata, one allocation with its texts */
-    size_t n_pairs;
-    bool was_active; /* at the last look */
+    const Externalscaler__ScaledObjectRef *ref;
+    struct trigger *trigger; /* a reference */
+    bool was_active;         /* at the last look */
     int64_t next_look_ns;
-    char sent_name[TRIGGER_NAME_MAX]; /* the last spec sent */
+    char sent_name[TRIGGER_NAME_MAX]; /* the last spec sent; "" none */
     double sent_target;
     /* Health.Watch */
-    char *watched;
+    const char *watched;
     int last_status; /* what was sent last, -1 nothing */
 };
 
 struct service {
     struct service_config config;
     struct stream *streams[STREAM_KINDS];
+    size_t stream_bytes; /* held by all streams */
     bool is_draining;
     struct subjects *subjects;
     struct metric_series *open_streams[STREAM_KINDS];
@@ -52,11 +53,10 @@ void service_reply(struct rpc_call *call, const ProtobufCMessage *message);
 /* Answer that a request could not be decoded: INTERNAL, as other gRPC servers do. */
 void service_fail_decode(struct rpc_call *call);
 
-/* The metadata of a reference as pairs in the call's arena (views into ref). NULL ref is INVALID_ARGUMENT. */
-int service_pairs(struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref, struct trigger_pair **ret_pairs,
-                  size_t *ret_n, struct err *e);
-/* The trigger of a reference (a reference count for the caller), or NULL and the refusal, of which the program is told.
- */
+/* The request as the reference that it is, in the call's arena; NULL after the call was failed. */
+Externalscaler__ScaledObjectRef *service_decode_ref(struct rpc_call *call, struct str request);
+/* The trigger of a reference (a reference count for the caller), or NULL and the refusal, of which the program is told:
+ * also where ref is NULL, not sent. */
 struct trigger *service_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref,
                                 struct err *e);
 /* The source's clock. */
@@ -93,7 +93,8 @@ void service_tick_subjects(struct service *s);
 
 /* ---- streams ---- */
 
-/* A stream, linked and set as the call's state; service_stream_ended is the method's `ended`. */
+/* A stream, linked and set as the call's state; service_stream_ended is the method's `ended`. NULL after the call was
+ * failed: all streams together have a ceiling of memory. */
 struct stream *service_stream_new(struct service *s, struct rpc_call *call, enum stream_kind kind);
 void service_stream_ended(struct rpc_call *call, void *context);
 

@@ -150,7 +150,8 @@ enum { TRIGGER_PAIRS_MAX = 64, TRIGGER_BYTES_MAX = 65536 }; /* of the metadata o
 
 /* Parse and validate. Returns a trigger with one reference, or NULL and INVALID_ARGUMENT naming the key, the value,
  * what is allowed and the nearest known key. White space around a value is not part of it. GetMetricSpec needs no more
- * than what this returns: metric_name and target. scaling-semantics 6, reference A.2-A.4 */
+ * than what this returns: metric_name and target. More pairs than TRIGGER_PAIRS_MAX are refused unread.
+ * scaling-semantics 6, reference A.2-A.4 */
 struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const struct trigger_settings *settings,
                               struct err *e);
 struct trigger *trigger_ref(struct trigger *t);

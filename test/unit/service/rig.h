@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define SCALER "/externalscaler.ExternalScaler/"
-enum { REPLIES_MAX = 8, REPLY_BYTES = 32768 };
+enum { REPLIES_MAX = 8, REPLY_BYTES = 32768, RIG_STREAM_BYTES = 4 << 20 };
 
 /* What a call brought: its messages in order, and its status once it is over. */
 struct reply {
@@ -37,7 +37,7 @@ struct rig {
     struct net_listener *listener;
     struct rpc_client *client;
     /* what the program was told */
-    size_t n_observed, n_refused;
+    size_t n_observed, n_routine, n_refused;
     char observed_method[32], observed_subject[64], refused_subject[64], refused_text[ERR_TEXT_MAX];
 };
 
@@ -55,6 +55,7 @@ static inline void rig_observe(void *context, const struct service_observation *
 {
     struct rig *r = (struct rig *)context;
     r->n_observed++;
+    r->n_routine += o->is_routine;
     (void)snprintf(r->observed_method, sizeof(r->observed_method), "%s", o->method);
     (void)snprintf(r->observed_subject, sizeof(r->observed_subject), "%s/%s", o->ns, o->name);
 }
@@ -81,6 +82,7 @@ static inline void rig_start(struct rig *r)
                                                       .triggers = r->triggers,
                                                       .source = {rig_current, rig_now_ns, r},
                                                       .has_reflection = true,
+                                                      .max_stream_bytes = RIG_STREAM_BYTES,
                                                       .observe = rig_observe,
                                                       .refuse = rig_refuse,
                                                       .observe_context = r});
