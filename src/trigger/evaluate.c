@@ -380,6 +380,7 @@ void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t
     }
     if (t->is_always_active) {
         ret->active_error.class = ERR_NONE;
+        ret->active_error.text[0] = '\0';
         ret->is_active = true;
     }
 }

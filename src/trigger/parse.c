@@ -13,15 +13,17 @@
 
 enum { NAME_LEN_MAX = 120 };
 
-/* A trigger with its reference count; users see only the trigger. */
+/* A trigger with its reference count; users see only the trigger. Its warnings stand behind it. */
 struct counted {
     unsigned refs;
     struct trigger trigger;
+    char warnings[][TRIGGER_TEXT_MAX];
 };
 
 /* A trigger in the making. */
 struct draft {
     struct trigger *t;
+    char warnings[TRIGGER_WARNINGS_MAX][TRIGGER_TEXT_MAX]; /* the trigger's, until it is finished */
     const struct trigger_settings *settings;
     struct trigger_value values[TRIGGER_KEY_COUNT];
     const struct trigger_profile *profile;
@@ -442,6 +444,16 @@ static int read_hub_keys(struct draft *d, struct err *e)
     return 0;
 }
 
+/* As large as its warnings: most triggers have none, and a thousand may be kept. */
+static struct trigger *finish(struct counted *counted, const struct draft *d)
+{
+    size_t bytes = d->t->n_warnings * sizeof(d->warnings[0]);
+    counted = (struct counted *)mem_resize(counted, 1, sizeof(*counted) + bytes);
+    memcpy(counted->warnings, d->warnings, bytes);
+    counted->trigger.warnings = counted->warnings;
+    return &counted->trigger;
+}
+
 struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const struct trigger_settings *settings,
                               struct err *e)
 {
@@ -454,6 +466,7 @@ struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const 
     struct counted *counted = mem_new(struct counted);
     counted->refs = 1;
     struct draft d = {.t = &counted->trigger, .settings = settings};
+    d.t->warnings = d.warnings;
     d.t->metric = TRIGGER_GPU_UTILIZATION;
     d.t->target = 80;
     (void)str_copy(d.t->metric_name, sizeof(d.t->metric_name), str_of("keda_gpu_metric"));
@@ -465,7 +478,7 @@ struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const 
         if (steps[i](&d, e) < 0)
             goto fail;
     trigger_lint(d.t);
-    return d.t;
+    return finish(counted, &d);
 
 fail:
     free(counted);

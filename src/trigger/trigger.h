@@ -142,7 +142,7 @@ struct trigger {
     char vllm_endpoint[TRIGGER_TEXT_MAX], triton_endpoint[TRIGGER_TEXT_MAX], pod_selector[TRIGGER_TEXT_MAX];
     bool is_always_active; /* profile training in scope node: scaling-semantics 4 */
     bool is_for_hub;       /* a scope that only the hub serves, sent to an agent: trigger_evaluate refuses it */
-    char warnings[TRIGGER_WARNINGS_MAX][TRIGGER_TEXT_MAX]; /* keys that overrule each other, and the lint table */
+    char (*warnings)[TRIGGER_TEXT_MAX]; /* keys that overrule each other, and the lint table; in the same block */
     size_t n_warnings;
 };
 

@@ -110,6 +110,31 @@ struct answer {
     struct trigger_explanation said;
 };
 
+/* Each question by itself has the same answer as both together, in the same words. */
+static inline void assert_parts_agree(struct node *n, const struct answer *a)
+{
+    ARENA_AUTO struct arena arena;
+    arena_init(&arena, NODE_ARENA_BYTES);
+    struct trigger_evaluation part;
+    struct trigger_explanation said;
+    trigger_evaluate(a->all.trigger, n->latest, n->now_ns, TRIGGER_ASK_VALUE, &arena, &part);
+    trigger_explain(&part, &said);
+    assert_int_equal(part.value_error.class, a->all.value_error.class);
+    assert_string_equal(part.value_error.text, a->all.value_error.text);
+    assert_double_same(part.value, a->all.value);
+    assert_string_equal(said.rule, a->said.rule);
+    assert_string_equal(said.active_rule, "");
+    assert_int_equal(said.n_warnings, a->said.n_warnings);
+    trigger_evaluate(a->all.trigger, n->latest, n->now_ns, TRIGGER_ASK_ACTIVITY, &arena, &part);
+    trigger_explain(&part, &said);
+    assert_int_equal(part.active_error.class, a->all.active_error.class);
+    assert_string_equal(part.active_error.text, a->all.active_error.text);
+    assert_int_equal(part.is_active, a->all.is_active);
+    assert_double_same(part.activity, a->all.activity);
+    assert_string_equal(said.active_rule, a->said.active_rule);
+    assert_string_equal(said.rule, "");
+}
+
 static inline struct answer ask(struct node *n, struct metadata m)
 {
     static struct trigger *last; /* answers refer to it until the next question */
@@ -118,6 +143,7 @@ static inline struct answer ask(struct node *n, struct metadata m)
     struct answer a;
     node_evaluate(n, last, &a.all);
     trigger_explain(&a.all, &a.said);
+    assert_parts_agree(n, &a);
     a.value = a.all.value_error.class == ERR_NONE ? a.all.value : -1;
     a.active = a.all.active_error.class == ERR_NONE ? a.all.is_active : -1;
     return a;
