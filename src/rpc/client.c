@@ -241,13 +241,15 @@ struct rpc_client_call *rpc_client_start(struct rpc_client *client, const struct
 
 static void expire(struct rpc_client_call *call)
 {
+    const struct rpc_client *client = call->client;
     char limit[TIME_DURATION_MAX];
     time_format_duration(limit, call->config.deadline_ns);
-    if (!call->session && call->client->last_error.class != ERR_NONE)
-        rpc_client_call_end(call, ERR_DEADLINE_EXCEEDED, "no connection within %s: %s", limit,
-                            call->client->last_error.text);
-    else
+    if (call->session)
         rpc_client_call_end(call, ERR_DEADLINE_EXCEEDED, "no answer within %s", limit);
+    else if (client->last_error.class == ERR_NONE)
+        rpc_client_call_end(call, ERR_DEADLINE_EXCEEDED, "no connection to %s within %s", client->address, limit);
+    else
+        rpc_client_call_end(call, ERR_DEADLINE_EXCEEDED, "no connection within %s: %s", limit, client->last_error.text);
 }
 
 /* Returns the soonest deadline that is left in the list. */

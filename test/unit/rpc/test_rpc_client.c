@@ -561,6 +561,13 @@ static void test_a_waiting_call_tells_at_its_deadline_why_there_was_no_connectio
     assert_int_equal(r.status.class, ERR_DEADLINE_EXCEEDED);
     assert_string_equal(r.status.text, "no connection within 5s: cannot connect to node:6000: Connection refused");
     stop_rig();
+    start_rig();
+    (void)call(&r, 5 * NS_PER_S, true); /* a dial that hangs */
+    rig.now_ns += 5 * NS_PER_S;
+    (void)rpc_client_tick(&rig.client, rig.now_ns);
+    rpc_client_reap(&rig.client);
+    assert_string_equal(r.status.text, "no connection to node:6000 within 5s");
+    stop_rig();
 }
 
 static void test_back_off_grows_to_its_ceiling_and_starts_again_after_success(void **state)
