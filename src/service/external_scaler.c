@@ -74,7 +74,7 @@ static void get_metrics(struct rpc_call *call, struct str request, void *context
 {
     static const struct service_question asks_value = {"GetMetrics", TRIGGER_ASK_VALUE};
     struct service *s = context;
-    ProtobufCAllocator allocator = service_allocator(call);
+    ProtobufCAllocator allocator = service_allocator(rpc_call_arena(call));
     Externalscaler__GetMetricsRequest *asked = NULL;
     if (!service_has_nul(request, 'g'))
         asked = externalscaler__get_metrics_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);

@@ -18,14 +18,14 @@ static const char *const names[] = {
     "nvml",
 };
 
-/* The driver answers: its last cycle said so, and is not older than three periods (at least 2 s). */
+/* The driver answers: its last cycle said so, and is not older than two periods, at least 2 s. */
 static bool is_driver_serving(const struct service *s)
 {
     const struct snapshot *snapshot = s->config.source.current(s->config.source.context);
     if (!snapshot || snapshot->driver != SNAPSHOT_DRIVER_OK)
         return false;
-    int64_t limit_ns = 3 * snapshot->period_ns > 2 * NS_PER_S ? 3 * snapshot->period_ns : 2 * NS_PER_S;
-    return service_now_ns(s) - snapshot->taken_ns <= limit_ns;
+    int64_t period_ns = snapshot->period_ns > NS_PER_S ? snapshot->period_ns : NS_PER_S;
+    return service_now_ns(s) - snapshot->taken_ns <= 2 * period_ns;
 }
 
 static int status_of(const struct service *s, const char *name)
@@ -42,7 +42,7 @@ static int status_of(const struct service *s, const char *name)
 
 static const Grpc__Health__V1__HealthCheckRequest *decode(struct rpc_call *call, struct str request)
 {
-    ProtobufCAllocator allocator = service_allocator(call);
+    ProtobufCAllocator allocator = service_allocator(rpc_call_arena(call));
     const Grpc__Health__V1__HealthCheckRequest *asked = NULL;
     if (!service_has_nul(request, 's'))
         asked = grpc__health__v1__health_check_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);

@@ -6,7 +6,7 @@ static void explain(struct rpc_call *call, struct str request, void *context)
     static const struct service_question asks_all = {"Explain", TRIGGER_ASK_ALL};
     enum { TEXT_MAX = 256 << 10 };
     struct service *s = context;
-    ProtobufCAllocator allocator = service_allocator(call);
+    ProtobufCAllocator allocator = service_allocator(rpc_call_arena(call));
     Kedagpuscaler__V1__ExplainRequest *asked = NULL;
     if (!service_has_nul(request, 'g'))
         asked = kedagpuscaler__v1__explain_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
@@ -35,7 +35,10 @@ static void explain(struct rpc_call *call, struct str request, void *context)
     kedagpuscaler__v1__explain_response__init(&response);
     response.text = (char *)(uintptr_t)buf_cstr(&text);
     response.json = (char *)(uintptr_t)buf_cstr(&json);
-    service_reply(call, &response.base);
+    if (text.is_overflowed || json.is_overflowed)
+        rpc_call_finish(call, ERR_RESOURCE_EXHAUSTED, "the explanation is too long: choose GPUs, or ask /metrics");
+    else
+        service_reply(call, &response.base);
     trigger_unref(t);
 }
 

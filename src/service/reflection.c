@@ -4,12 +4,15 @@
 #include <string.h>
 
 enum { FILES_MAX = 8, SERVICES_MAX = 16, STATUS_NOT_FOUND = 5 };
+/* Memory of one question with its answer. A stream takes many: the call's arena would fill up with them. */
+enum { QUESTION_BYTES_MAX = 256 << 10 };
 
 /* Everything that one response points to. */
 struct answer {
     Grpc__Reflection__V1__ServerReflectionResponse response;
     Grpc__Reflection__V1__FileDescriptorResponse files;
     Grpc__Reflection__V1__ListServiceResponse list;
+    Grpc__Reflection__V1__ExtensionNumberResponse extensions;
     Grpc__Reflection__V1__ErrorResponse error;
     ProtobufCBinaryData file_bytes[FILES_MAX];
     Grpc__Reflection__V1__ServiceResponse services[SERVICES_MAX], *service_rows[SERVICES_MAX];
@@ -74,32 +77,60 @@ static void answer_services(struct answer *a)
     a->response.list_services_response = &a->list;
 }
 
-static void message(struct rpc_call *call, struct str request, void *context)
+/* There are no extensions: of a type that exists, the list is empty. */
+static void answer_extensions(struct answer *a, char *type)
 {
-    (void)context;
-    ProtobufCAllocator allocator = service_allocator(call);
-    Grpc__Reflection__V1__ServerReflectionRequest *asked =
-        grpc__reflection__v1__server_reflection_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
-    struct answer *a = arena_alloc(rpc_call_arena(call), sizeof(*a));
-    if (!asked || !a) {
-        service_fail_decode(call);
+    if (!proto_find_symbol(type)) {
+        answer_error(a, "not found");
         return;
     }
-    memset(a, 0, sizeof(*a));
+    grpc__reflection__v1__extension_number_response__init(&a->extensions);
+    a->extensions.base_type_name = type;
+    a->response.message_response_case =
+        GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ALL_EXTENSION_NUMBERS_RESPONSE;
+    a->response.all_extension_numbers_response = &a->extensions;
+}
+
+#define ASKS(what) GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_##what
+
+/* Returns 0, or -1 where nothing that we know was asked. An if-chain: protobuf-c's generated enum holds a value that
+ * only forces its size, which no switch should name. */
+static int answer(struct answer *a, Grpc__Reflection__V1__ServerReflectionRequest *asked)
+{
     grpc__reflection__v1__server_reflection_response__init(&a->response);
     a->response.valid_host = asked->host;
     a->response.original_request = asked;
-    /* An if-chain: protobuf-c's generated enum holds a value that only forces its size, which no switch should name. */
     int what = (int)asked->message_request_case;
-    if (what == GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_BY_FILENAME)
+    if (what == ASKS(FILE_BY_FILENAME))
         answer_file(a, proto_find_file(asked->file_by_filename));
-    else if (what == GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL)
+    else if (what == ASKS(FILE_CONTAINING_SYMBOL))
         answer_file(a, proto_find_symbol(asked->file_containing_symbol));
-    else if (what == GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES)
+    else if (what == ASKS(FILE_CONTAINING_EXTENSION))
+        answer_error(a, "not found");
+    else if (what == ASKS(ALL_EXTENSION_NUMBERS_OF_TYPE))
+        answer_extensions(a, asked->all_extension_numbers_of_type);
+    else if (what == ASKS(LIST_SERVICES))
         answer_services(a);
     else
-        answer_error(a, "there are no extensions here");
-    (void)service_send(call, &a->response.base);
+        return -1;
+    return 0;
+}
+
+static void message(struct rpc_call *call, struct str request, void *context)
+{
+    (void)context;
+    ARENA_AUTO struct arena arena;
+    arena_init(&arena, QUESTION_BYTES_MAX);
+    ProtobufCAllocator allocator = service_allocator(&arena);
+    Grpc__Reflection__V1__ServerReflectionRequest *asked =
+        grpc__reflection__v1__server_reflection_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
+    struct answer a = {.included = {NULL}};
+    if (!asked)
+        service_fail_decode(call);
+    else if (answer(&a, asked) < 0)
+        rpc_call_finish(call, ERR_INVALID_ARGUMENT, "the request asks for nothing that reflection has");
+    else if (service_send(call, &a.response.base) < 0)
+        rpc_call_finish(call, ERR_RESOURCE_EXHAUSTED, "too many answers of this stream were not read");
 }
 
 void service_add_reflection(struct service *s)

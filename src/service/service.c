@@ -91,9 +91,9 @@ static void arena_release(void *context, void *memory)
     (void)memory;
 }
 
-ProtobufCAllocator service_allocator(struct rpc_call *call)
+ProtobufCAllocator service_allocator(struct arena *arena)
 {
-    return (ProtobufCAllocator){.alloc = arena_allocate, .free = arena_release, .allocator_data = rpc_call_arena(call)};
+    return (ProtobufCAllocator){.alloc = arena_allocate, .free = arena_release, .allocator_data = arena};
 }
 
 int service_send(struct rpc_call *call, const ProtobufCMessage *message)
@@ -126,7 +126,7 @@ void service_fail_decode(struct rpc_call *call)
 
 Externalscaler__ScaledObjectRef *service_decode_ref(struct rpc_call *call, struct str request)
 {
-    ProtobufCAllocator allocator = service_allocator(call);
+    ProtobufCAllocator allocator = service_allocator(rpc_call_arena(call));
     Externalscaler__ScaledObjectRef *ref = NULL;
     if (!service_has_nul(request, 'r'))
         ref = externalscaler__scaled_object_ref__unpack(&allocator, request.len, (const uint8_t *)request.ptr);

@@ -44,8 +44,8 @@ struct service {
     size_t n_methods;
 };
 
-/* Allocator of protobuf-c on the call's arena: free does nothing, NULL at the cap. */
-ProtobufCAllocator service_allocator(struct rpc_call *call);
+/* Allocator of protobuf-c on an arena: free does nothing, NULL at the cap. */
+ProtobufCAllocator service_allocator(struct arena *arena);
 /* Pack and send one message of the call. Returns -1 when the stream no longer takes messages. */
 int service_send(struct rpc_call *call, const ProtobufCMessage *message);
 /* service_send and finish with OK. */
