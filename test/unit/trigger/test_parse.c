@@ -192,7 +192,7 @@ static void test_every_other_key_is_read(void **state)
 {
     (void)state;
     TRIGGER_AUTO t = PARSE("scope", "node", "aggregation", "p95", "onMissing", "error", "gpuIndex", "1023", "window",
-                           "0", "activationWindow", "5m", "warmupSeconds", "20m", "pollIntervalSeconds", "1", "gpuUUID",
+                           "0", "activationWindow", "5m", "warmupSeconds", "20m", "pollIntervalSeconds", "7", "gpuUUID",
                            "gpu-5c0e1a", "gpuProduct", "NVIDIA-A10G", "podSelector", "app=x", "hpaMetricType", "Value",
                            "vllmEndpoint", "http://10.0.1.5:8000/metrics", "tritonEndpoint", "http://127.0.0.1/m");
     assert_int_equal(t->aggregation, SCALING_P95);
@@ -201,7 +201,7 @@ static void test_every_other_key_is_read(void **state)
     assert_int_equal(t->window_ns, 0);
     assert_int_equal(t->activation_window_ns, 300 * NS_PER_S);
     assert_int_equal(t->warmup_ns, 1200 * NS_PER_S);
-    assert_int_equal(t->poll_interval_ns, NS_PER_S);
+    assert_int_equal(t->poll_interval_ns, 7 * NS_PER_S);
     assert_string_equal(t->gpu_uuid, "gpu-5c0e1a");
     assert_string_equal(t->gpu_product, "NVIDIA-A10G");
     assert_string_equal(t->pod_selector, "app=x");
