@@ -145,6 +145,37 @@ static void test_removal_keeps_the_order_of_the_others(void **state)
     map_free(m);
 }
 
+static void test_oldest_is_named_and_stays_the_oldest(void **state)
+{
+    (void)state;
+    struct map *m = new_map(3);
+    assert_null(map_oldest(m));
+    put(m, "a", 1);
+    put(m, "b", 2);
+    assert_int_equal(*(int *)map_oldest(m), 1);
+    assert_int_equal(*(int *)map_oldest(m), 1);
+    assert_int_equal(get(m, "a"), 1);
+    assert_int_equal(*(int *)map_oldest(m), 2);
+    map_free(m);
+}
+
+static void test_keys_of_every_length_are_told_apart(void **state)
+{
+    (void)state;
+    struct map *m = new_map(1000);
+    char key[64] = {0}; /* zeros hash like nothing where the length is left out */
+    for (int len = 0; len < 64; len++)
+        map_put(m, key, (size_t)len, number(len));
+    for (int at = 0; at < 64; at++) {
+        char other[64] = {0};
+        other[at] = 1;
+        assert_null(map_get(m, other, sizeof(other)));
+    }
+    for (int len = 0; len < 64; len++)
+        assert_int_equal(*(int *)map_get(m, key, (size_t)len), len);
+    map_free(m);
+}
+
 static void test_ceiling_holds_over_many_inserts(void **state)
 {
     (void)state;
@@ -211,6 +242,8 @@ int main(void)
         cmocka_unit_test(test_keys_are_bytes_of_any_length),
         cmocka_unit_test(test_full_map_drops_what_was_not_used_for_longest),
         cmocka_unit_test(test_removal_keeps_the_order_of_the_others),
+        cmocka_unit_test(test_oldest_is_named_and_stays_the_oldest),
+        cmocka_unit_test(test_keys_of_every_length_are_told_apart),
         cmocka_unit_test(test_ceiling_holds_over_many_inserts),
         cmocka_unit_test(test_all_entries_survive_growth),
         cmocka_unit_test(test_ceiling_of_one_and_of_zero_keep_one_entry),
