@@ -178,6 +178,9 @@ static void test_scale_up_is_limited(void **state)
     check_limits(&given, 50, (const int64_t[]){1, 5, 10, 20, 40, 50, 50}, 7);
     given.up.select = SCALING_SELECT_MIN;
     check_limits(&given, 50, (const int64_t[]){1, 2, 4, 8, 12, 16}, 6);
+    given.up = (struct scaling_direction){
+        .select = SCALING_SELECT_MAX, .policies = {{SCALING_PERCENT, 50, 15}}, .n_policies = 1};
+    check_limits(&given, 50, (const int64_t[]){1, 2, 3, 5, 8, 12}, 6); /* rounds up */
     given.up.select = SCALING_SELECT_DISABLED;
     check_limits(&given, 50, (const int64_t[]){3, 3, 3}, 3);
 }

@@ -305,6 +305,20 @@ static void test_a_group_is_one_replica_with_the_mean_of_its_pods(void **state)
     check_values(&rules, cases, ARRAY_LEN(cases));
 }
 
+/* One pod of the group is read, so half are; what bounds the other bounds the group, and T stands for nothing. */
+static void test_an_unobservable_group_is_never_more_than_its_bound(void **state)
+{
+    (void)state;
+    const struct scaling_rules rules = rules_of(SCALING_AVG);
+    struct scaling_pod shared = unread_because(SCALING_READ_UNSHARED, 50);
+    shared.missing_for_s = 400;
+    const struct value_case cases[] = {
+        {"max", SCALING_MAX, 1, PODS(member(M(30), 0), member(shared, 0)), OK_RULE(KNOWN), 40},
+        {"avg", SCALING_AVG, 1, PODS(member(M(30), 0), member(shared, 0)), OK_RULE(KNOWN), 40},
+    };
+    check_values(&rules, cases, ARRAY_LEN(cases));
+}
+
 static void test_the_state_of_a_group_is_that_of_its_worst_pod(void **state)
 {
     (void)state;
@@ -593,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_values_that_keda_cannot_take_are_errors),
         cmocka_unit_test(test_more_pods_than_the_arena_holds_is_an_error),
         cmocka_unit_test(test_a_group_is_one_replica_with_the_mean_of_its_pods),
+        cmocka_unit_test(test_an_unobservable_group_is_never_more_than_its_bound),
         cmocka_unit_test(test_the_state_of_a_group_is_that_of_its_worst_pod),
         cmocka_unit_test(test_a_young_group_is_as_young_as_its_youngest_pod),
         cmocka_unit_test(test_a_group_with_a_pod_without_a_sample_has_none),
