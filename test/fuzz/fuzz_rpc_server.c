@@ -1,4 +1,4 @@
-/* Bytes of a peer into a server session: whatever comes, memory is bounded, calls end exactly once and nothing is left. */
+/* Bytes of a peer into a server session: whatever comes, memory is bounded and calls end exactly once. */
 #include "rpc/server.h"
 
 #include <stdint.h>
