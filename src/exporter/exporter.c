@@ -114,6 +114,12 @@ static void counter(struct page *page, const char *name, const char *unit, const
     promtext_sample(&page->text, NULL, 0, value);
 }
 
+/* A reading may be newer than the turn of the loop that shows it: it is then 0 old. */
+static double age_seconds(const struct page *page, int64_t taken_ns)
+{
+    return page->now_ns > taken_ns ? (double)(page->now_ns - taken_ns) / (double)NS_PER_S : 0;
+}
+
 /* ---- devices ---- */
 
 enum { DEVICE_LABELS = 3 };
@@ -129,14 +135,11 @@ static void device_labels(const struct snapshot_device *d, char index[16], struc
 
 static void render_field(struct page *page, const struct device_family *row)
 {
-    bool has_begun = false;
+    begin(page, &row->family);
     for (size_t i = 0; i < page->snapshot->n_devices; i++) {
         const struct snapshot_device *d = &page->snapshot->devices[i];
         if (!snapshot_is_fresh(page->snapshot, d, row->field, page->now_ns))
             continue; /* absent, never 0 */
-        if (!has_begun)
-            begin(page, &row->family);
-        has_begun = true;
         char index[16];
         struct promtext_label labels[DEVICE_LABELS];
         device_labels(d, index, labels);
@@ -198,7 +201,7 @@ static void render_age(struct page *page)
         struct promtext_label labels[DEVICE_LABELS];
         device_labels(d, index, labels);
         if (newest)
-            promtext_sample(&page->text, labels, DEVICE_LABELS, (double)(page->now_ns - newest) / (double)NS_PER_S);
+            promtext_sample(&page->text, labels, DEVICE_LABELS, age_seconds(page, newest));
     }
 }
 
@@ -206,13 +209,10 @@ static void render_xids(struct page *page)
 {
     static const struct promtext_family family = {
         .name = P "xid_errors", .help = "Xid events seen since the agent started, by code.", .type = PROMTEXT_COUNTER};
-    bool has_begun = false;
+    begin(page, &family);
     for (size_t i = 0; i < page->snapshot->n_devices; i++) {
         const struct snapshot_device *d = &page->snapshot->devices[i];
         for (size_t k = 0; k < d->n_xids; k++) {
-            if (!has_begun)
-                begin(page, &family);
-            has_begun = true;
             char index[16], xid[16];
             struct promtext_label labels[DEVICE_LABELS + 1];
             device_labels(d, index, labels);
@@ -234,14 +234,11 @@ static void render_throttling(struct page *page)
     } reasons[] = {{0x4, "sw_power_cap"},      {0x8, "hw_slowdown"},    {0x10, "sync_boost"},
                    {0x20, "sw_thermal"},       {0x40, "hw_thermal"},    {0x80, "hw_power_brake"},
                    {0x2, "application_clock"}, {0x100, "display_clock"}};
-    bool has_begun = false;
+    begin(page, &family);
     for (size_t i = 0; i < page->snapshot->n_devices; i++) {
         const struct snapshot_device *d = &page->snapshot->devices[i];
         if (!snapshot_is_fresh(page->snapshot, d, SNAPSHOT_THROTTLE_REASONS, page->now_ns))
             continue;
-        if (!has_begun)
-            begin(page, &family);
-        has_begun = true;
         char index[16];
         struct promtext_label labels[DEVICE_LABELS + 1];
         device_labels(d, index, labels);
@@ -283,7 +280,7 @@ static void render_sampler(struct page *page)
     static const struct promtext_family errors = {
         .name = "keda_gpu_scaler_nvml_errors", .help = "Failed NVML calls by return code.", .type = PROMTEXT_COUNTER};
     gauge(page, "keda_gpu_scaler_snapshot_age_seconds", "seconds", "Age of the newest snapshot.",
-          (double)(page->now_ns - s->taken_ns) / (double)NS_PER_S);
+          age_seconds(page, s->taken_ns));
     counter(page, "keda_gpu_scaler_samples", NULL, "Sampling cycles finished.", (double)s->sampler.cycles);
     gauge(page, "keda_gpu_scaler_sample_duration_seconds", "seconds", "Duration of the last sampling cycle.",
           s->sampler.last_cycle_seconds);
@@ -292,8 +289,7 @@ static void render_sampler(struct page *page)
     counter(page, "keda_gpu_scaler_nvml_calls", NULL, "NVML calls made.", (double)s->sampler.nvml_calls);
     counter(page, "keda_gpu_scaler_nvml_reinits", NULL, "Times that NVML was opened again.",
             (double)s->sampler.reinits);
-    if (s->sampler.n_error_codes)
-        begin(page, &errors);
+    begin(page, &errors);
     for (size_t i = 0; i < s->sampler.n_error_codes; i++) {
         char code[16];
         (void)snprintf(code, sizeof(code), "%d", s->sampler.errors_by_code[i].code);

@@ -29,10 +29,12 @@ struct promtext {
     struct buf *out;
     enum promtext_format format;
     const struct promtext_family *family;
+    bool is_announced; /* the family's HELP and TYPE are out */
 };
 
 void promtext_init(struct promtext *p, struct buf *out, enum promtext_format format);
-/* HELP and TYPE (and UNIT) lines; the family must stay until the next. All samples of a family follow each other. */
+/* The samples that follow are of this family, which must stay until the next. Its HELP and TYPE (and UNIT) lines come
+ * with the first of them: a family without samples is not on the page. All samples of a family follow each other. */
 void promtext_begin(struct promtext *p, const struct promtext_family *family);
 /* One sample of a gauge, counter (as name_total), info (as name_info, value 1) or unknown. NaN is left out: absent. */
 void promtext_sample(struct promtext *p, const struct promtext_label *labels, size_t n_labels, double value);

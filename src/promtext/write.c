@@ -52,6 +52,15 @@ static void append_help(struct promtext *p)
 void promtext_begin(struct promtext *p, const struct promtext_family *family)
 {
     p->family = family;
+    p->is_announced = false;
+}
+
+static void announce(struct promtext *p)
+{
+    const struct promtext_family *family = p->family;
+    if (p->is_announced)
+        return;
+    p->is_announced = true;
     if (p->format == PROMTEXT_TEXT)
         append_help(p);
     (void)buf_printf(p->out, "# TYPE %s%s %s\n", family->name, metadata_suffix(p), type_names[p->format][family->type]);
@@ -85,6 +94,7 @@ static void append_line(struct promtext *p, const char *suffix, const struct pro
                         const char *le, double value)
 {
     char number[NUM_TEXT_MAX];
+    announce(p);
     num_format_double(number, value);
     (void)buf_printf(p->out, "%s%s", p->family->name, suffix);
     append_labels(p, labels, n, le);

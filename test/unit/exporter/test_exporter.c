@@ -1,10 +1,9 @@
 /* The page: every family against a golden file, and what must be absent. UPDATE_GOLDEN=1 writes the file anew. */
 #include "exporter/exporter.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "promtext/page.h"
 
-#include "support.h"
+#include <stdio.h>
 
 #define NOW (100 * NS_PER_S)
 
@@ -60,7 +59,7 @@ static const struct metric_desc histogram_desc = {.name = "keda_gpu_scaler_test_
 static const struct metric_desc counter_desc = {
     .name = "keda_gpu_scaler_test", .help = "Test.", .kind = METRIC_COUNTER};
 
-static void render(enum promtext_format format, const struct snapshot *s, struct buf *out)
+static void render_at(int64_t now_ns, enum promtext_format format, const struct snapshot *s, struct buf *out)
 {
     struct metrics *metrics = metrics_new();
     const char *method = "GetMetrics";
@@ -68,9 +67,15 @@ static void render(enum promtext_format format, const struct snapshot *s, struct
     metric_add(metric_only(metric_register(metrics, &counter_desc)), 4);
     struct exporter *x = exporter_new(&(struct exporter_config){
         .metrics = metrics, .node_name = "node-1", .version = "1.2.3", .start_wall_ns = 1700000000 * NS_PER_S});
-    exporter_render(x, s, NOW + NS_PER_S / 2, format, out);
+    exporter_render(x, s, now_ns, format, out);
     exporter_free(x);
     metrics_free(metrics);
+    (void)page_check((struct str){out->data, out->len}, format); /* whatever is on it */
+}
+
+static void render(enum promtext_format format, const struct snapshot *s, struct buf *out)
+{
+    render_at(NOW + NS_PER_S / 2, format, s, out);
 }
 
 /* The process families differ from run to run: their sample lines are compared by name only. */
@@ -150,6 +155,91 @@ static void test_what_is_unknown_is_absent(void **state)
     assert_non_null(strstr(buf_cstr(&page), "gpu_up{gpu=\"1\",uuid=\"GPU-1\"} 0"));
 }
 
+static void assert_on_page(struct buf *page, const char *part, bool is_there)
+{
+    if ((strstr(buf_cstr(page), part) != NULL) != is_there)
+        fail_msg("%s ought to be %s", part, is_there ? "there" : "absent");
+}
+
+static void test_readings_leave_the_page_when_they_are_old(void **state)
+{
+    (void)state;
+    static const struct {
+        double age;
+        bool is_fresh;
+    } rows[] = {{4.9, true}, {5.1, false}, {3600, false}};
+    struct snapshot *s = make_snapshot();
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        BUF_AUTO struct buf page;
+        buf_init(&page, 1 << 20);
+        render_at(NOW + (int64_t)(rows[i].age * 1e9), PROMTEXT_TEXT, s, &page);
+        assert_on_page(&page, "gpu_utilization_ratio", rows[i].is_fresh);
+        assert_on_page(&page, "gpu_energy_joules", rows[i].is_fresh); /* counters too */
+        assert_on_page(&page, "gpu_throttled", rows[i].is_fresh);
+        assert_on_page(&page, "gpu_info{", true);
+        assert_on_page(&page, "gpu_reading_age_seconds{", true);
+    }
+    snapshot_unref(s);
+}
+
+static void test_what_is_newer_than_the_turn_is_not_of_negative_age(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf page;
+    struct snapshot *s = make_snapshot();
+    buf_init(&page, 1 << 20);
+    render_at(NOW - NS_PER_MS, PROMTEXT_TEXT, s, &page);
+    snapshot_unref(s);
+    assert_on_page(&page, "snapshot_age_seconds 0\n", true);
+    assert_on_page(&page, "gpu_reading_age_seconds{gpu=\"0\",uuid=\"GPU-0\"} 0\n", true);
+}
+
+/* 0 to n - 1, the same in every run. */
+static uint32_t pick(uint32_t *seed, uint32_t n)
+{
+    *seed = *seed * 1664525U + 1013904223U;
+    return (*seed >> 16) % n;
+}
+
+/* Whatever the driver gives as texts, numbers and states: the page keeps the rules. */
+static void test_the_page_is_valid_for_whatever_was_read(void **state)
+{
+    (void)state;
+    static const char *const products[] = {"NVIDIA \"H100\"", "a\\b\nc\rd", "\xff\xc3", "", "}"};
+    uint32_t seed = 7;
+    for (int round = 0; round < 60; round++) {
+        struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+        struct snapshot *header = snapshot_store_header(store);
+        header->driver = (enum snapshot_driver_state)(pick(&seed, 8));
+        (void)str_copy(header->driver_version, sizeof(header->driver_version), str_of(products[pick(&seed, 5)]));
+        header->sampler.n_error_codes = pick(&seed, 3);
+        header->sampler.errors_by_code[1].code = 999;
+        size_t n_devices = pick(&seed, 6);
+        for (size_t i = 0; i < n_devices; i++) {
+            char uuid[16];
+            (void)snprintf(uuid, sizeof(uuid), "GPU-%zu", i);
+            struct snapshot_device *d = add(store, uuid, (enum snapshot_kind)(pick(&seed, 3)), (int)i);
+            (void)str_copy(d->product, sizeof(d->product), str_of(products[pick(&seed, 5)]));
+            (void)str_copy(d->serial, sizeof(d->serial), str_of(products[pick(&seed, 5)]));
+            d->is_lost = pick(&seed, 4) == 0;
+            d->n_xids = pick(&seed, 2);
+            d->xids[0].xid = 79;
+            for (int f = 0; f < SNAPSHOT_FIELD_COUNT; f++)
+                if (pick(&seed, 2))
+                    snapshot_store_record(store, d, (enum snapshot_field)f, (double)(pick(&seed, 1000)) / 7,
+                                          NOW - (int64_t)(pick(&seed, 10)) * NS_PER_S);
+        }
+        struct snapshot *s = snapshot_store_publish(store, NOW);
+        for (int f = 0; f < 2; f++) {
+            BUF_AUTO struct buf page;
+            buf_init(&page, 1 << 20);
+            render((enum promtext_format)f, s, &page);
+        }
+        snapshot_unref(s);
+        snapshot_store_free(store);
+    }
+}
+
 static void test_before_the_first_snapshot_there_is_a_page_without_devices(void **state)
 {
     (void)state;
@@ -167,6 +257,9 @@ int main(void)
         cmocka_unit_test(test_text_page_is_as_documented),
         cmocka_unit_test(test_openmetrics_page_is_as_documented),
         cmocka_unit_test(test_what_is_unknown_is_absent),
+        cmocka_unit_test(test_readings_leave_the_page_when_they_are_old),
+        cmocka_unit_test(test_what_is_newer_than_the_turn_is_not_of_negative_age),
+        cmocka_unit_test(test_the_page_is_valid_for_whatever_was_read),
         cmocka_unit_test(test_before_the_first_snapshot_there_is_a_page_without_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,10 +1,7 @@
 /* Writing: escapes, suffixes and metadata of both formats, and content negotiation. */
 #include "promtext/promtext.h"
 
-#include <math.h>
-#include <string.h>
-
-#include "support.h"
+#include "page.h"
 
 static const struct promtext_family counter = {
     .name = "x_events", .help = "Events \\ with \"quotes\"\nand a line.", .type = PROMTEXT_COUNTER};
@@ -84,6 +81,130 @@ static void test_openmetrics_page_has_its_own_spelling(void **state)
                                         "# EOF\n");
 }
 
+static void test_both_pages_keep_the_rules(void **state)
+{
+    (void)state;
+    static const enum promtext_format formats[] = {PROMTEXT_TEXT, PROMTEXT_OPENMETRICS};
+    for (size_t i = 0; i < ARRAY_LEN(formats); i++) {
+        BUF_AUTO struct buf out;
+        buf_init(&out, 1 << 16);
+        write_page(&out, formats[i]);
+        assert_int_equal(page_check((struct str){out.data, out.len}, formats[i]), 4);
+    }
+}
+
+static void test_a_family_without_samples_is_not_on_the_page(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf out;
+    struct promtext p;
+    buf_init(&out, 4096);
+    promtext_init(&p, &out, PROMTEXT_OPENMETRICS);
+    promtext_begin(&p, &counter);
+    promtext_begin(&p, &gauge);
+    promtext_sample(&p, NULL, 0, (double)NAN);
+    promtext_sample(&p, NULL, 0, 1);
+    promtext_begin(&p, &info);
+    promtext_end(&p);
+    assert_string_equal(buf_cstr(&out), "# TYPE x_age_seconds gauge\n"
+                                        "# UNIT x_age_seconds seconds\n"
+                                        "# HELP x_age_seconds Age.\n"
+                                        "x_age_seconds 1\n"
+                                        "# EOF\n");
+}
+
+/* ---- hostile texts ---- */
+
+struct read_back {
+    size_t n;
+    char value[256];
+};
+
+static void on_sample(void *context, const struct promtext_read_sample *sample)
+{
+    struct read_back *back = context;
+    back->n++;
+    assert_int_equal(sample->n_labels, 1);
+    assert_true(str_copy(back->value, sizeof(back->value), sample->labels[0].value));
+}
+
+/* One sample whose label and help are this text; what a reader makes of the label. */
+static struct read_back write_and_read(const char *text, enum promtext_format format)
+{
+    BUF_AUTO struct buf out;
+    struct promtext p;
+    struct err e;
+    size_t bad = 0;
+    struct read_back back = {.n = 0};
+    const struct promtext_family family = {.name = "x", .help = text, .type = PROMTEXT_GAUGE};
+    buf_init(&out, 1 << 16);
+    promtext_init(&p, &out, format);
+    promtext_begin(&p, &family);
+    promtext_sample(&p, (struct promtext_label[]){{"l", text}}, 1, 1);
+    promtext_end(&p);
+    (void)page_check((struct str){out.data, out.len}, format);
+    assert_int_equal(promtext_read((struct str){out.data, out.len}, on_sample, &back, &bad, &e), 0);
+    assert_int_equal(bad, 0);
+    assert_int_equal(back.n, 1);
+    return back;
+}
+
+static void test_texts_arrive_as_they_are_or_mended(void **state)
+{
+    (void)state;
+#define MENDED "\xEF\xBF\xBD"
+    static const struct {
+        const char *text, *want; /* NULL: the same */
+    } rows[] = {
+        {"plain", NULL},
+        {"\\", NULL},
+        {"\\n is not a newline", NULL},
+        {"\n", NULL},
+        {"\"} 7\nx{l=\"forged", NULL},
+        {"# EOF\n", NULL},
+        {"{}=,", NULL},
+        {"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", NULL},
+        {"\x01\x1b[31m\x7f", NULL}, /* any character but CR is allowed */
+        {"a\rb", "a b"},
+        {"\xff", MENDED},
+        {"\x80", MENDED},
+        {"\xC3", MENDED},
+        {"\xC3(", MENDED "("},
+        {"\xE2\x82", MENDED MENDED},
+        {"\xC0\x80", MENDED MENDED},            /* overlong */
+        {"\xED\xA0\x80", MENDED MENDED MENDED}, /* a surrogate */
+        {"\xF4\x90\x80\x80", MENDED MENDED MENDED MENDED},
+        {"\xC3\"", MENDED "\""}, /* the quote is not swallowed */
+        {"\xF0\x9F\\", MENDED MENDED "\\"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        for (size_t f = 0; f < 2; f++) {
+            struct read_back back = write_and_read(rows[i].text, (enum promtext_format)f);
+            assert_string_equal(back.value, rows[i].want ? rows[i].want : rows[i].text);
+        }
+}
+
+static void test_any_bytes_make_a_valid_page(void **state)
+{
+    (void)state;
+    static const char spice[] = "\"\\\n\r{}=,# \xff\xc3\xa9\xe2\xed\xf0\x9f\x80";
+    uint32_t random = 1;
+    for (int round = 0; round < 2000; round++) {
+        char text[32];
+        size_t len = 1 + (size_t)round % (sizeof(text) - 2);
+        for (size_t i = 0; i < len; i++) {
+            random = random * 1664525U + 1013904223U;
+            uint32_t pick = random >> 16;
+            text[i] = pick & 1 ? spice[pick / 2 % (sizeof(spice) - 1)] : (char)(1 + pick / 2 % 255);
+        }
+        text[len] = '\0';
+        struct read_back back = write_and_read(text, (enum promtext_format)(round % 2));
+        bool is_kept = str_is_utf8(str_of(text)) && !strchr(text, '\r');
+        assert_true(!is_kept || strcmp(back.value, text) == 0);
+        assert_true(str_is_utf8(str_of(back.value)));
+    }
+}
+
 static void test_nan_is_left_out(void **state)
 {
     (void)state;
@@ -127,6 +248,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text_page_has_the_text_spelling),
         cmocka_unit_test(test_openmetrics_page_has_its_own_spelling),
+        cmocka_unit_test(test_both_pages_keep_the_rules),
+        cmocka_unit_test(test_a_family_without_samples_is_not_on_the_page),
+        cmocka_unit_test(test_texts_arrive_as_they_are_or_mended),
+        cmocka_unit_test(test_any_bytes_make_a_valid_page),
         cmocka_unit_test(test_nan_is_left_out),
         cmocka_unit_test(test_negotiation_takes_the_best_that_is_allowed),
     };
