@@ -58,15 +58,14 @@ static void health_page(const struct agent *a, bool is_readiness, const char *pa
 {
     struct health_check checks[4];
     size_t n = collect_checks(a, is_readiness, checks);
-    struct str path = request->path;
-    struct str only = {path.ptr + strlen(page) + 1, path.len - strlen(page) - 1}; /* "/readyz" + "/name" */
-    if (path.len <= strlen(page) + 2)
-        only = (struct str){NULL, 0};
+    struct str only = request->path; /* "/readyz", "/readyz/" or "/readyz/check" */
+    (void)str_cut(&only, '/');
+    (void)str_cut(&only, '/');
     bool is_ok = true, is_known = only.len == 0;
     BUF_AUTO struct buf lines;
     buf_init(&lines, 4096);
     for (size_t i = 0; i < n; i++) {
-        if ((only.len && !str_equals(str_trim(only), checks[i].name)) || is_excluded(request->query, checks[i].name))
+        if ((only.len && !str_equals(only, checks[i].name)) || is_excluded(request->query, checks[i].name))
             continue;
         is_known = true;
         is_ok = is_ok && checks[i].is_ok;
@@ -84,7 +83,8 @@ static void health_page(const struct agent *a, bool is_readiness, const char *pa
         (void)buf_append_str(&response->body, "ok");
         return;
     }
-    write_driver(a, &lines);
+    if (only.len == 0)
+        write_driver(a, &lines);
     (void)buf_printf(&response->body, "%s%s check %s\n", buf_cstr(&lines), page, is_ok ? "passed" : "failed");
 }
 
