@@ -234,7 +234,10 @@ int config_file_read(const char *path, struct option_set *set, struct agent_relo
 {
     BUF_AUTO struct buf text;
     buf_init(&text, CONFIG_MAX_BYTES);
-    if (file_read(path, &text, e) < 0)
+    if (file_read(path, &text, e) < 0) {
+        if (e->class == ERR_RESOURCE_EXHAUSTED)
+            e->class = ERR_INVALID_ARGUMENT; /* a wrong file, not a lack of ours */
         return err_wrap(e, "--config");
+    }
     return config_text_read(path, (struct str){text.data ? text.data : "", text.len}, set, ret, e);
 }

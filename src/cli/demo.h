@@ -13,15 +13,16 @@
 #endif
 
 enum { DEMO_GPUS = 8, DEMO_WINDOW = 5, DEMO_ENTRIES_MAX = 24, DEMO_LINES = 14 };
-/* Simulated GPUs that give no value for so many steps from the start will not give one later. */
-enum { DEMO_HOPELESS_STEPS = 5 };
+/* Simulated GPUs have so many steps to give their first value; then they will not give one later. */
+enum { DEMO_PATIENCE = 5 };
 
 struct demo {
     bool is_real, is_forever;
     bool has_own_metadata;    /* of the user: nothing is known of how it ought to go */
     bool is_live, has_colour; /* stdout is a terminal that can be redrawn; and be coloured */
     bool is_utf8;             /* the locale can show more than ASCII */
-    bool is_over, is_unread;  /* it ended by itself; nobody reads stdout any more */
+    bool is_over, is_ending;  /* it ended by itself; it ends, and what is still open no longer counts */
+    bool is_unread;           /* nobody reads stdout any more */
     int64_t step_ns;
     char name[8];
     char folder[256], scenario[280], library[600], address[128];
@@ -30,6 +31,7 @@ struct demo {
     Externalscaler__ScaledObjectRef__ScalerMetadataEntry entries[DEMO_ENTRIES_MAX], *rows[DEMO_ENTRIES_MAX];
     char keys[DEMO_ENTRIES_MAX][64], values[DEMO_ENTRIES_MAX][256];
     struct net_timer *timer;
+    struct net_signal *signals[2]; /* that end it, whoever sends them */
     struct rpc_client *rpc;
     bool is_asking;
     int64_t asked_ns, slowest_ns;
@@ -40,6 +42,7 @@ struct demo {
     bool is_active;
     /* the workload and its HPA */
     double load; /* percent of one GPU */
+    int n_waits; /* questions before the first reading */
     int step, replicas, next_replicas, highest, errors;
     int64_t proposals[DEMO_WINDOW];
     char why[320];

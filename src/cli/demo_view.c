@@ -185,7 +185,8 @@ int demo_verdict(const struct demo *d)
     if (d->is_unread)
         return 1;
     if (d->step > 0 && d->errors == d->step) {
-        (void)printf("\nFAILED: no value in %d %s: %s\n", d->step, times(d->step), d->why);
+        int n = d->step + (d->n_waits ? d->n_waits - 1 : 0);
+        (void)printf("\nFAILED: no value in %d %s: %s\n", n, times(n), d->why);
         return is_interrupted ? INTERRUPTED : 1;
     }
     if (is_interrupted || d->is_real || d->is_forever || d->has_own_metadata) {
