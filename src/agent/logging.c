@@ -20,7 +20,7 @@ static void log_driver(const struct snapshot *s)
 static void log_device(const struct snapshot_device *d, const char *event)
 {
     log_info("nvml", event, LOG_INT("index", d->index), LOG_STR("uuid", d->uuid), LOG_STR("product", d->product),
-             LOG_STR("mig_profile", d->mig_profile), LOG_STR("pci", d->pci_bus_id));
+             LOG_STR("pci", d->pci_bus_id));
 }
 
 static const struct snapshot_device *find(const struct snapshot *s, uint32_t id)
@@ -44,6 +44,23 @@ static void log_xids(const struct snapshot_device *was, const struct snapshot_de
     }
 }
 
+/* A GPU's instances are not logged one by one: eight GPUs have 56. */
+static size_t count_mig(const struct snapshot *s, const struct snapshot_device *gpu)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_devices; i++)
+        n += s->devices[i].kind == SNAPSHOT_MIG && strcmp(s->devices[i].parent_uuid, gpu->uuid) == 0;
+    return n;
+}
+
+static void log_mig(const struct snapshot *previous, const struct snapshot *now, const struct snapshot_device *gpu)
+{
+    size_t before = previous ? count_mig(previous, gpu) : 0, after = count_mig(now, gpu);
+    if (before != after)
+        log_info("nvml", "MIG devices changed", LOG_INT("index", gpu->index), LOG_STR("uuid", gpu->uuid),
+                 LOG_INT("before", before), LOG_INT("now", after));
+}
+
 void agent_log_snapshot(struct agent *a, const struct snapshot *previous, const struct snapshot *now)
 {
     if (!a->has_logged_driver || a->logged_driver != now->driver) {
@@ -53,6 +70,8 @@ void agent_log_snapshot(struct agent *a, const struct snapshot *previous, const 
     }
     for (size_t i = 0; i < now->n_devices; i++) {
         const struct snapshot_device *is = &now->devices[i], *was = find(previous, is->id);
+        if (is->kind == SNAPSHOT_MIG)
+            continue;
         if (!was)
             log_device(is, "device found");
         else if (is->is_lost && !was->is_lost)
@@ -60,9 +79,10 @@ void agent_log_snapshot(struct agent *a, const struct snapshot *previous, const 
                      LOG_STR("reason", is->lost_reason));
         else if (!is->is_lost && was->is_lost)
             log_device(is, "device is back");
+        log_mig(previous, now, is);
         log_xids(was, is);
     }
     for (size_t i = 0; previous && i < previous->n_devices; i++)
-        if (!find(now, previous->devices[i].id))
+        if (previous->devices[i].kind != SNAPSHOT_MIG && !find(now, previous->devices[i].id))
             log_device(&previous->devices[i], "device gone");
 }

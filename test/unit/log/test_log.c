@@ -1,7 +1,7 @@
 /* Log lines: both formats, escapes, cuts, levels, the limit by call site, whole lines from several threads. */
 #include "log/log.h"
 
-#include "support.h"
+#include "capture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -115,41 +115,6 @@ static void test_names_of_levels_and_formats_are_read_exactly(void **state)
     assert_int_equal(log_parse_format("json", &format), 0);
     assert_int_equal(format, LOG_JSON);
     assert_int_equal(log_parse_format("xml", &format), -1);
-}
-
-/* stderr caught in a file while a test runs. */
-struct capture {
-    FILE *file;
-    int saved_fd;
-};
-
-static struct capture capture_begin(void)
-{
-    struct capture c = {.file = tmpfile(), .saved_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)};
-    assert_non_null(c.file);
-    assert_int_equal(fcntl(fileno(c.file), F_SETFL, O_APPEND), 0);
-    assert_true(dup2(fileno(c.file), STDERR_FILENO) >= 0);
-    return c;
-}
-
-/* What was written, the caller's to free. */
-static char *capture_end(struct capture *c)
-{
-    assert_true(dup2(c->saved_fd, STDERR_FILENO) >= 0);
-    (void)close(c->saved_fd);
-    long len = lseek(fileno(c->file), 0, SEEK_END);
-    char *text = (char *)mem_new_array((size_t)len + 1, 1);
-    assert_int_equal(pread(fileno(c->file), text, (size_t)len, 0), len);
-    (void)fclose(c->file);
-    return text;
-}
-
-static size_t count(const char *text, const char *what)
-{
-    size_t n = 0;
-    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
-        n++;
-    return n;
 }
 
 static void test_lines_under_the_level_are_not_written_and_not_evaluated(void **state)
