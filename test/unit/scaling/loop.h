@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { LOOP_PODS = 96, LOOP_SECONDS = 5400, LOOP_NODES = 6, LOOP_SYNC_S = 15 };
+enum { LOOP_PODS = 96, LOOP_SECONDS = 7200, LOOP_NODES = 6, LOOP_SYNC_S = 15 };
 
 struct loop_demand {
     double at_s, percent; /* straight lines between these */

@@ -172,8 +172,8 @@ static void random_outages(struct random *random, struct loop_setting *s)
         int64_t from = random_int(random, 300, 3600);
         s->outages[i].node = random_is(random, 0.5) ? (int)random_int(random, 0, LOOP_NODES - 1) : -1;
         s->outages[i].from_s = from;
-        /* one pod that is hotter than the others is missed after 5 minutes, when it counts like them */
-        s->outages[i].to_s = from + random_int(random, 20, s->hot > 0 ? 290 : 700);
+        /* after 5 minutes a pod counts like the others, which is wrong where they differ by more than the tolerance */
+        s->outages[i].to_s = from + random_int(random, 20, s->hot > 0 || s->jitter > 0 ? 290 : 700);
     }
 }
 
@@ -186,12 +186,13 @@ static struct loop_setting random_setting(struct random *random, enum scaling_ag
     s.rules.window_s = windows[random_int(random, 0, 4)];
     s.hpa.type = random_is(random, 0.3) ? SCALING_VALUE : SCALING_AVERAGE_VALUE;
     s.behaviour.is_given = random_is(random, 0.5);
-    s.load_s = random_double(random, 3, 240);
-    s.load_spread_s = random_double(random, 0, 120);
+    s.load_s = random_double(random, 3, 180);
+    s.load_spread_s = random_double(random, 0, 90);
     s.load_percent = random_double(random, 0, 100);
     s.terminate_s = random_double(random, 1, 60);
     s.hot = random_is(random, 0.5) ? random_double(random, 0, 0.4) : 0;
-    s.jitter = random_is(random, 0.5) ? random_double(random, 0, 0.03) : 0;
+    /* under max the right count is a matter of the skew, so it may not change with each new pod */
+    s.jitter = aggregation != SCALING_MAX && random_is(random, 0.5) ? random_double(random, 0, 0.3) : 0;
     double from = random_double(random, 1, 12), to = random_double(random, 1, 20), back = random_double(random, 1, 12);
     set_demand(&s, from, to, back, random_double(random, 1, 900));
     s.start = (int64_t)ceil(from);
@@ -251,26 +252,38 @@ static void test_max_ends_at_the_right_count_and_turns_only_with_the_demand(void
     check_random("closed loop of max", 20261131, SCALING_MAX, 150);
 }
 
-/* The tests above could not fail if nothing could: N times the aggregate of what is Ready does. */
+static int64_t highest_count(const struct loop *l)
+{
+    int64_t most = 0;
+    for (int64_t t = 1200; t < LOOP_SECONDS; t++)
+        most = l->counts[t] > most ? l->counts[t] : most;
+    return most;
+}
+
+/* The tests above could not fail if nothing could: N times the busiest of the Ready pods does, where pods load fast and
+ * windows are long. */
 static void test_the_plain_rule_fails_where_ours_does_not(void **state)
 {
     (void)state;
     struct random random = random_start("the plain rule", 20261130);
-    int n_turned = 0, n_overshot = 0, rounds = 60;
+    int n_turned = 0, n_overshot = 0, rounds = 40;
     for (int i = 0; i < rounds; i++) {
         struct loop_setting s = random_setting(&random, SCALING_MAX);
         s.hpa.type = SCALING_AVERAGE_VALUE;
+        s.rules.window_s = 60;
+        s.load_s = 5;
+        s.load_spread_s = 20;
+        uint64_t seed = random_next(&random);
+        loop_run(&loop, &s, seed);
+        int64_t ours = highest_count(&loop);
+        assert_true(loop_turns(&loop, 1199) <= demand_turns(&s));
         s.is_plain = true;
-        loop_run(&loop, &s, random_next(&random));
-        int64_t most = 0;
-        for (int64_t t = 1200; t < LOOP_SECONDS; t++)
-            most = loop.counts[t] > most ? loop.counts[t] : most;
-        double highest = fmax(s.demand[0].percent, fmax(s.demand[2].percent, s.demand[4].percent));
-        n_overshot += (double)most > 1.3 * (1 + s.hot + s.jitter) * highest / s.rules.target + 1;
+        loop_run(&loop, &s, seed);
+        n_overshot += (double)highest_count(&loop) >= 1.2 * (double)ours;
         n_turned += loop_turns(&loop, 1199) > demand_turns(&s);
     }
     printf("the plain rule: %d of %d turn too often, %d overshoot\n", n_turned, rounds, n_overshot);
-    assert_true(n_turned + n_overshot > rounds / 10);
+    assert_true(n_turned > 0 && n_turned + n_overshot >= rounds / 5);
 }
 
 int main(void)
