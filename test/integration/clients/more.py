@@ -221,8 +221,7 @@ def reflects(version):
                 pb2.ServerReflectionRequest(file_containing_symbol="no.such.Symbol"),
                 pb2.ServerReflectionRequest(file_containing_extension=pb2.ExtensionRequest(
                     containing_type="externalscaler.MetricSpec", extension_number=1)),
-                pb2.ServerReflectionRequest(all_extension_numbers_of_type="externalscaler.MetricSpec"),
-                pb2.ServerReflectionRequest()]
+                pb2.ServerReflectionRequest(all_extension_numbers_of_type="externalscaler.MetricSpec")]
     answers = list(stub.ServerReflectionInfo(iter(requests), timeout=30))
     kinds = [answer.WhichOneof("message_response") for answer in answers]
     check(len(answers) == len(requests), f"{kinds}")
@@ -231,6 +230,12 @@ def reflects(version):
     check(answers[3].error_response.error_code == 5, f"{answers[3]}")
     check(len(answers[2].file_descriptor_response.file_descriptor_proto) >= 1, "no file")
     check(answers[1].original_request == requests[1], "the request does not come back")
+    check(kinds[4:] == ["error_response", "all_extension_numbers_response"], f"{kinds}")
+    try:  # a request that asks nothing is refused, as grpc-go does
+        list(stub.ServerReflectionInfo(iter([pb2.ServerReflectionRequest()]), timeout=30))
+        check(False, "an empty request was answered")
+    except grpc.RpcError as error:
+        check(error.code() == grpc.StatusCode.INVALID_ARGUMENT, f"{error}")
 
 
 for version in ("v1", "v1alpha"):
