@@ -242,3 +242,13 @@ def links():
                 if anchor not in anchors:
                     broken.append(f"{page.relative_to(ROOT)}: {link}: no such heading")
     check(not broken, "; ".join(broken))
+
+
+@test("docs/README.md leads to every page, docs/internals has one for every module")
+def index():
+    text = document("docs/README.md")
+    missing = [p.name for p in (ROOT / "docs").glob("*.md") if p.name != "README.md" and f"]({p.name})" not in text]
+    modules = re.findall(r"^(\w+) +:", document("src/LAYERS"), re.MULTILINE)
+    modules = [name for name in modules if (ROOT / "src" / name).is_dir() or (ROOT / name).is_dir()]
+    missing += [f"internals/{name}.md" for name in modules if not (ROOT / f"docs/internals/{name}.md").exists()]
+    check(len(modules) > 15 and not missing, f"missing: {missing}")

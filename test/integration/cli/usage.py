@@ -2,6 +2,7 @@
 import importlib.machinery
 import importlib.util
 import json
+import os
 import signal
 import subprocess
 import time
@@ -139,9 +140,10 @@ def leading_flag():
 def closed_pipe():
     for arguments in (("help", "agent"), ("completion", "bash"), ("demo", "--step", "200ms")):
         start = time.monotonic()
-        with subprocess.Popen([PROGRAM, *arguments], env=environment(), stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE) as process:
-            process.stdout.close()
+        reader, writer = os.pipe()
+        os.close(reader)  # before the program writes a byte
+        with subprocess.Popen([PROGRAM, *arguments], env=environment(), stdout=writer, stderr=subprocess.PIPE) as process:
+            os.close(writer)
             err = process.stderr.read().decode()
             status = process.wait(30)
         check(not err, f"{arguments}: {err}")
