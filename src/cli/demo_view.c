@@ -21,11 +21,11 @@ static bool is_set(const char *name)
 static bool has_utf8_locale(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (is_set(names[i])) {
-            const char *value = getenv(names[i]);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const char *value = getenv(names[i]);
+        if (value && *value)
             return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-        }
+    }
     return false;
 }
 
