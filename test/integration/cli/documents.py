@@ -72,6 +72,14 @@ def configuration_environment():
     check(not missing and "NODE_NAME" in read, f"not named: {missing}")
 
 
+@test("README.md and docs name no flag that there is not")
+def no_unknown_flags():
+    known = {name for command in COMMANDS for name in flags(command)} | {"help", "version", "name"}
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for name in re.findall(r"--([a-z][a-z-]+)", path.read_text()):
+            check(name in known, f"{path.name}: --{name}")
+
+
 # ---- metrics.md ----
 
 def documented_metrics():
