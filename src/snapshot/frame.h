@@ -14,7 +14,10 @@ struct snapshot_cell {
     int64_t valid_ns;  /* time covered by good readings since the device appeared */
     int64_t sample_ns; /* when the newest good reading was taken */
     double low, high;  /* of the samples since the frame kept before this one; +HUGE_VAL and -1 without a sample */
+    double run_low, run_high; /* of this frame and the SNAPSHOT_RUN - 1 before it, as far as they have the field */
 };
+/* How many frames a reader of extremes takes at a step. */
+enum { SNAPSHOT_RUN = 8 };
 
 struct snapshot_past {
     uint32_t id;    /* snapshot_device.id */

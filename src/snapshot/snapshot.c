@@ -76,28 +76,86 @@ bool snapshot_is_fresh(const struct snapshot *s, const struct snapshot_device *d
     return is_given && !d->is_lost && r->taken_ns != 0 && now_ns - r->taken_ns <= snapshot_age_limit_ns(s, field);
 }
 
-/* The past of one field over a window, newest frame first. */
-struct walk {
+/* ---- the past of one field of one device ---- */
+
+struct past {
     const struct snapshot *s;
     struct snapshot_seek seek;
-    size_t left; /* frames not yet visited */
-    int64_t start_ns;
 };
 
-static struct walk walk_begin(const struct snapshot *s, const struct snapshot_device *d, int slot, int64_t start_ns)
+static struct past past_of(const struct snapshot *s, const struct snapshot_device *d, int slot)
 {
     size_t place = d >= s->devices && d < s->devices + s->n_devices ? (size_t)(d - s->devices) : 0;
-    struct snapshot_seek seek = {.id = d->id, .slot_bit = UINT32_C(1) << slot, .place = place};
-    return (struct walk){.s = s, .seek = seek, .left = s->n_frames, .start_ns = start_ns};
+    return (struct past){.s = s, .seek = {.id = d->id, .slot_bit = UINT32_C(1) << slot, .place = place}};
 }
 
-/* The next older cell, or NULL where the past ends. */
-static const struct snapshot_cell *walk_older(struct walk *w)
+/* Its cell in frame i, or NULL: it had not been read by then. */
+static const struct snapshot_cell *cell_at(struct past *p, size_t i)
 {
-    if (w->left == 0)
-        return NULL;
-    w->left--;
-    return snapshot_frame_find(w->s->frames[w->left], &w->seek);
+    return snapshot_frame_find(p->s->frames[i], &p->seek);
+}
+
+/* Was its newest sample in frame i taken at first_ns or later? True for all frames from some one on. */
+static bool is_inside(struct past *p, size_t i, int64_t first_ns)
+{
+    const struct snapshot_cell *c = cell_at(p, i);
+    return c && c->sample_ns >= first_ns;
+}
+
+/* Where the frame of a moment is if all are equally far apart. */
+static size_t guess_frame(const struct snapshot *s, int64_t at_ns)
+{
+    int64_t oldest_ns = s->frames[0]->taken_ns, newest_ns = s->frames[s->n_frames - 1]->taken_ns;
+    if (at_ns <= oldest_ns)
+        return 0;
+    if (at_ns >= newest_ns)
+        return s->n_frames - 1;
+    double part = (double)(at_ns - oldest_ns) / (double)(newest_ns - oldest_ns);
+    return (size_t)(part * (double)(s->n_frames - 1));
+}
+
+/* The oldest frame inside, or false where none is. */
+static bool find_first(struct past *p, int64_t first_ns, size_t *ret_first)
+{
+    size_t n = p->s->n_frames;
+    if (n == 0 || !is_inside(p, n - 1, first_ns))
+        return false;
+    size_t i = guess_frame(p->s, first_ns);
+    while (!is_inside(p, i, first_ns))
+        i++;
+    while (i > 0 && is_inside(p, i - 1, first_ns))
+        i--;
+    *ret_first = i;
+    return true;
+}
+
+struct extremes {
+    double low, high;
+};
+
+static void widen(struct extremes *x, double low, double high)
+{
+    x->low = low < x->low ? low : x->low;
+    x->high = high > x->high ? high : x->high;
+}
+
+/* Of all samples since those of frame `first`: by runs, the last of which may overlap. */
+static struct extremes find_extremes(struct past *p, size_t first)
+{
+    struct extremes x = {HUGE_VAL, -1};
+    size_t end = p->s->n_frames;
+    if (end - first < SNAPSHOT_RUN) {
+        for (size_t i = first; i < end; i++)
+            widen(&x, cell_at(p, i)->low, cell_at(p, i)->high);
+        return x;
+    }
+    while (end > first) {
+        size_t last = end - first < SNAPSHOT_RUN ? first + SNAPSHOT_RUN - 1 : end - 1;
+        const struct snapshot_cell *c = cell_at(p, last);
+        widen(&x, c->run_low, c->run_high);
+        end = last + 1 - SNAPSHOT_RUN;
+    }
+    return x;
 }
 
 static int64_t window_start_ns(int64_t now_ns, int64_t window_ns)
@@ -105,31 +163,29 @@ static int64_t window_start_ns(int64_t now_ns, int64_t window_ns)
     return now_ns - (window_ns < SNAPSHOT_WINDOW_MAX_NS ? window_ns : SNAPSHOT_WINDOW_MAX_NS);
 }
 
-/* The mean of the time after w->start_ns, or false where no sample of that time is kept. */
-static bool mean_of_past(struct walk *w, double *ret_mean)
+/* The mean of the time after start_ns, or false where no sample of that time is kept. */
+static bool mean_of_past(struct past *p, int64_t start_ns, double *ret_mean)
 {
     static const struct snapshot_cell nothing = {0};
-    const struct snapshot_cell *newest = walk_older(w), *oldest = NULL, *base = newest;
-    double low = HUGE_VAL, high = -1;
-    for (; base && base->sample_ns > w->start_ns; base = walk_older(w)) {
-        oldest = base;
-        low = base->low < low ? base->low : low;
-        high = base->high > high ? base->high : high;
-    }
-    if (!oldest)
+    size_t first;
+    if (!find_first(p, start_ns + 1, &first))
         return false;
+    const struct snapshot_cell *newest = cell_at(p, p->s->n_frames - 1), *oldest = cell_at(p, first);
+    const struct snapshot_cell *base = first > 0 ? cell_at(p, first - 1) : NULL;
     if (!base)
         base = &nothing; /* the device appeared within the window */
 
     /* Of the time that `oldest` covers, only the part after the start counts. */
-    int64_t step_ns = oldest->valid_ns - base->valid_ns, inside_ns = oldest->sample_ns - w->start_ns;
+    int64_t step_ns = oldest->valid_ns - base->valid_ns, inside_ns = oldest->sample_ns - start_ns;
     double part = inside_ns < step_ns ? (double)inside_ns / (double)step_ns : 1;
     double integral = newest->integral - oldest->integral + part * (oldest->integral - base->integral);
     double valid_ns = (double)(newest->valid_ns - oldest->valid_ns) + part * (double)step_ns;
     if (!(valid_ns > 0))
         return false;
     /* The mean lies between the samples: without the clamp rounding turns a steady 75 into 74.99999999. */
-    *ret_mean = fmin(fmax(integral / valid_ns, low), high);
+    struct extremes x = find_extremes(p, first);
+    double mean = integral / valid_ns;
+    *ret_mean = mean < x.low ? x.low : mean > x.high ? x.high : mean;
     return true;
 }
 
@@ -142,8 +198,8 @@ bool snapshot_mean(const struct snapshot *s, const struct snapshot_device *d, en
         return false;
     double mean = d->readings[field].value;
     if (window_ns > 0) {
-        struct walk w = walk_begin(s, d, slot, window_start_ns(now_ns, window_ns));
-        (void)mean_of_past(&w, &mean); /* no sample in the window: the newest reading stays */
+        struct past p = past_of(s, d, slot);
+        (void)mean_of_past(&p, window_start_ns(now_ns, window_ns), &mean); /* no sample in it: the newest reading */
     }
     *ret_mean = mean;
     return true;
@@ -158,9 +214,10 @@ bool snapshot_peak(const struct snapshot *s, const struct snapshot_device *d, en
         return false;
     double peak = d->readings[field].value;
     if (window_ns > 0) {
-        struct walk w = walk_begin(s, d, slot, window_start_ns(now_ns, window_ns));
-        for (const struct snapshot_cell *c; (c = walk_older(&w)) && c->sample_ns >= w.start_ns;)
-            peak = c->high > peak ? c->high : peak;
+        struct past p = past_of(s, d, slot);
+        size_t first;
+        if (find_first(&p, window_start_ns(now_ns, window_ns), &first))
+            peak = fmax(peak, find_extremes(&p, first).high);
     }
     *ret_peak = peak;
     return true;

@@ -165,6 +165,20 @@ void snapshot_store_fail(struct snapshot_device *device, enum snapshot_field fie
     device->readings[field].status = status;
 }
 
+/* Extremes over the run that ends with the cell: its own, and those of the frames kept last. */
+static void fill_run(const struct snapshot_store *store, struct snapshot_seek *seek, struct snapshot_cell *c)
+{
+    c->run_low = c->low;
+    c->run_high = c->high;
+    for (size_t back = 1; back < SNAPSHOT_RUN && back <= store->frames.len; back++) {
+        const struct snapshot_cell *older = snapshot_frame_find(store->frames.items[store->frames.len - back], seek);
+        if (!older)
+            return;
+        c->run_low = fmin(c->run_low, older->low);
+        c->run_high = fmax(c->run_high, older->high);
+    }
+}
+
 /* Where everything stands now, as a frame with one reference. */
 static struct snapshot_frame *take_frame(const struct snapshot_store *store, int64_t now_ns)
 {
@@ -176,9 +190,13 @@ static struct snapshot_frame *take_frame(const struct snapshot_store *store, int
     for (size_t i = 0; i < store->entries.len; i++) {
         const struct entry *e = store->entries.items[i];
         f->devices[i] = (struct snapshot_past){.id = e->device.id, .slots = e->slots, .first = next};
-        for (size_t slot = 0; slot < SNAPSHOT_SLOT_COUNT; slot++)
-            if (e->slots >> slot & 1)
-                f->cells[next++] = e->cells[slot];
+        for (size_t slot = 0; slot < SNAPSHOT_SLOT_COUNT; slot++) {
+            if (!(e->slots >> slot & 1))
+                continue;
+            struct snapshot_seek seek = {.id = e->device.id, .slot_bit = UINT32_C(1) << slot, .place = i};
+            f->cells[next] = e->cells[slot];
+            fill_run(store, &seek, &f->cells[next++]);
+        }
     }
     return f;
 }
