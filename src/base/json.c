@@ -71,6 +71,7 @@ void json_array_end(struct json *j)
     close_level(j, ']');
 }
 
+/* One character below U+0100, c its number. Control characters, which terminals obey, are spelled out. */
 static void quote_char(struct buf *out, unsigned char c)
 {
     const char *escape = c == '"'    ? "\\\""
@@ -81,7 +82,7 @@ static void quote_char(struct buf *out, unsigned char c)
                                      : NULL;
     if (escape)
         (void)buf_append_str(out, escape);
-    else if (c < 0x20 || c == 0x7f)
+    else if (c < 0x20 || c >= 0x7f)
         (void)buf_printf(out, "\\u%04x", c);
     else
         (void)buf_append_char(out, (char)c);
@@ -93,8 +94,10 @@ void json_quote(struct buf *out, const char *text, size_t len)
     for (size_t i = 0; i < len;) {
         unsigned char c = (unsigned char)text[i];
         size_t sequence = c < 0x80 ? 1 : c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
-        if (c < 0x80) {
-            quote_char(out, c);
+        bool is_c1 =
+            c == 0xC2 && len - i > 1 && (unsigned char)text[i + 1] >= 0x80 && (unsigned char)text[i + 1] < 0xA0;
+        if (c < 0x80 || is_c1) {
+            quote_char(out, is_c1 ? (unsigned char)text[i + 1] : c);
         } else if (sequence <= len - i && str_is_utf8((struct str){text + i, sequence})) {
             (void)buf_append(out, text + i, sequence);
         } else {

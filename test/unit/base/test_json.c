@@ -26,6 +26,7 @@ static void test_strings_are_escaped(void **state)
     assert_quoted("\n\r\t", 3, "\"\\n\\r\\t\"");
     assert_quoted("\x01\x1f\x7f", 3, "\"\\u0001\\u001f\\u007f\"");
     assert_quoted("a\0b", 3, "\"a\\u0000b\"");
+    assert_quoted("\xC2\x80\xC2\x9B\xC2\x9F\xC2\xA0", 8, "\"\\u0080\\u009b\\u009f\xC2\xA0\"");
     assert_quoted("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", 9, "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"");
 }
 
@@ -33,6 +34,7 @@ static void test_broken_utf8_becomes_replacement_characters(void **state)
 {
     (void)state;
     assert_quoted("\xFF", 1, "\"\xEF\xBF\xBD\"");
+    assert_quoted("a\xC2", 2, "\"a\xEF\xBF\xBD\"");
     assert_quoted("a\xC3", 2, "\"a\xEF\xBF\xBD\"");
     assert_quoted("\xC3(", 2, "\"\xEF\xBF\xBD(\"");
     assert_quoted("\xC0\x80", 2, "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");
