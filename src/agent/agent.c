@@ -109,10 +109,8 @@ static void start_drain(void *context)
     struct agent *a = context;
     a->n_draining = a->n_listeners;
     net_timer_start(a->deadline, a->config->drain_ns, 0);
-    for (size_t i = 0; i < a->n_listeners; i++)
+    for (size_t i = 0; i < a->n_listeners; i++) /* at least one */
         net_listener_drain(a->listeners[i], a->config->drain_ns, on_drained, a);
-    if (a->n_listeners == 0)
-        finish(a);
 }
 
 /* NOT_SERVING first, so that nobody new comes; a second signal ends it at once. */
@@ -127,14 +125,10 @@ static void on_terminate(void *context)
     a->is_draining = true;
     log_info("agent", "draining");
     service_drain(a->service);
-    if (a->config->shutdown_delay_ns > 0) {
-        struct net_timer *delay = net_timer_new(a->loop, start_drain, a);
-        net_timer_free(a->second); /* its place keeps the one-shot timer until the end */
-        a->second = delay;
-        net_timer_start(delay, a->config->shutdown_delay_ns, 0);
-    } else {
+    if (a->config->shutdown_delay_ns > 0)
+        net_timer_start(a->delay, a->config->shutdown_delay_ns, 0);
+    else
         start_drain(a);
-    }
 }
 
 /* ---- reload and other signals ---- */
@@ -161,7 +155,7 @@ static void on_hangup(void *context)
         net_tls_reload(a->tls);
     if (!a->config->reload)
         return;
-    struct agent_reloadable next = a->reloadable;
+    struct agent_reloadable next = {.defaults = NULL};
     if (a->config->reload(a->config->reload_context, &next, &e) < 0) {
         log_error("agent", "reload failed; the old configuration stays", LOG_STR("error", e.text));
         return;
@@ -303,6 +297,7 @@ static int start(struct agent *a, struct err *e)
     if (!a->wakeup || add_signals(a, e) < 0 || listen_all(a, e) < 0)
         return -1;
     a->deadline = net_timer_new(a->loop, finish, a);
+    a->delay = net_timer_new(a->loop, start_drain, a);
     a->second = net_timer_new(a->loop, on_second, a);
     net_timer_start(a->second, NS_PER_S, NS_PER_S);
     a->sampler = gpu_start(&a->config->gpu, on_sampled, a, e);
@@ -318,6 +313,7 @@ static void stop(struct agent *a)
     for (size_t i = 0; i < a->n_signals; i++)
         net_signal_free(a->signals[i]);
     net_timer_free(a->second);
+    net_timer_free(a->delay);
     net_timer_free(a->deadline);
     net_wakeup_free(a->wakeup);
     rpc_server_free(a->rpc);

@@ -34,7 +34,7 @@ struct agent_config {
     int64_t drain_ns;          /* longest time from SIGTERM to exit */
     int64_t shutdown_delay_ns; /* NOT_SERVING, but still serving, before the drain starts */
     struct agent_reloadable reloadable;
-    /* SIGHUP: read the configuration again. 0, or -1 and an error: the old one stays. May be NULL. */
+    /* SIGHUP: read the configuration again. 0 and all of *ret, or -1 and an error: the old one stays. May be NULL. */
     int (*reload)(void *context, struct agent_reloadable *ret, struct err *e);
     void *reload_context;
     /* Called on the loop once everything listens (may be NULL): for demo, which goes on in the same loop. */
