@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.request
@@ -19,6 +18,10 @@ PROGRAM = pathlib.Path(os.environ.get("PROGRAM", ROOT / BUILD / "keda-gpu-scaler
 NVMLSIM = pathlib.Path(os.environ.get("NVMLSIM", ROOT / BUILD / "nvmlsim" / "libnvidia-ml.so.1")).resolve()
 PORT_BASE = int(os.environ.get("KGS_BENCH_PORT_BASE", "25200"))
 HOST = "127.0.0.1"
+
+class Failure(Exception):
+    """A figure that cannot be measured: counted as failed, the others go on."""
+
 
 _children = []
 _next_port = [PORT_BASE]
@@ -50,7 +53,7 @@ def wait_for_port(port, child, patience_s=20):
             socket.create_connection((HOST, port), 1).close()
             return
         if child.poll() is not None or time.monotonic() > deadline:
-            sys.exit(f"bench: {child.args[0]} does not listen on port {port}")
+            raise Failure(f"{child.args[0]} does not listen on port {port}")
         time.sleep(0.02)
 
 
@@ -119,7 +122,7 @@ def wait_until(look, what, patience_s=30):
     deadline = time.monotonic() + patience_s
     while not look():
         if time.monotonic() > deadline:
-            sys.exit(f"bench: waited {patience_s} s for {what}")
+            raise Failure(f"waited {patience_s} s for {what}")
         time.sleep(0.1)
 
 
@@ -129,5 +132,5 @@ def h2load(server, path, body, *flags, clients=10, streams=10, n=100_000):
                "-H", "content-type: application/grpc", "-H", "te: trailers", f"http://{HOST}:{server.port}{path}"]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     if f" {n} succeeded" not in output:
-        sys.exit(f"bench: not every request was answered\n{output}")
+        raise Failure(f"not every request was answered\n{output}")
     return output
