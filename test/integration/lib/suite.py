@@ -13,6 +13,7 @@ from agent import TestFailure
 
 # grpcio's own poller and fork handlers have nothing to do with what is tested.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 _tests = []
 _lock = threading.Lock()
