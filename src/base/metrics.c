@@ -115,6 +115,11 @@ struct metric_series *metric_series(struct metric_family *f, const char *const *
     return at < f->series.len ? f->series.items[at] : add_series(f, others);
 }
 
+struct metric_series *metric_series_new(struct metric_family *f, const char *const *values)
+{
+    return f->series.len + 1 < f->max_series ? add_series(f, values) : metric_series(f, values);
+}
+
 struct metric_series *metric_only(struct metric_family *f)
 {
     assert(f->n_labels == 0);

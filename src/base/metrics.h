@@ -33,6 +33,8 @@ struct metric_family *metric_register(struct metrics *m, const struct metric_des
 
 /* The series with these label values (as many as the family has labels), made at 0 if it is new. */
 struct metric_series *metric_series(struct metric_family *f, const char *const *values);
+/* The same for values that the caller knows to be new: without a search, for families with many series. */
+struct metric_series *metric_series_new(struct metric_family *f, const char *const *values);
 /* The only series of a family without labels. */
 struct metric_series *metric_only(struct metric_family *f);
 /* Drop a series: vanished things leave /metrics. Nothing if there is none. */
