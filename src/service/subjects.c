@@ -92,7 +92,7 @@ static struct subject *add(struct subjects *all, const char *key, size_t key_len
     for (size_t i = 0; i < LABELS; i++)
         subject->labels[i] = mem_strdup(texts[i]);
     map_put(all->map, key, key_len, subject); /* before its series are made: it may drop an old subject's */
-    subject->series[SUBJECT_ERRORS] = metric_series(all->families[SUBJECT_ERRORS], labels_of(subject));
+    subject->series[SUBJECT_ERRORS] = metric_series_new(all->families[SUBJECT_ERRORS], labels_of(subject));
     return subject;
 }
 
@@ -118,7 +118,7 @@ void service_subject_show(struct subject *subject, enum subject_fact fact, doubl
 {
     struct metric_series **series = &subject->series[fact];
     if (!*series)
-        *series = metric_series(subject->all->families[fact], labels_of(subject));
+        *series = metric_series_new(subject->all->families[fact], labels_of(subject));
     metric_set(*series, value);
 }
 
