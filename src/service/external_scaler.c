@@ -34,7 +34,8 @@ static struct trigger *get_trigger(struct service *s, struct rpc_call *call, con
 static void get_metric_spec(struct rpc_call *call, struct str request, void *context)
 {
     struct service *s = context;
-    const Externalscaler__ScaledObjectRef *ref = service_decode_ref(call, request);
+    const Externalscaler__ScaledObjectRef *ref =
+        service_decode(call, rpc_call_arena(call), request, &externalscaler__scaled_object_ref__descriptor);
     if (!ref)
         return;
     struct trigger *t = get_trigger(s, call, ref);
@@ -74,14 +75,10 @@ static void get_metrics(struct rpc_call *call, struct str request, void *context
 {
     static const struct service_question asks_value = {"GetMetrics", TRIGGER_ASK_VALUE};
     struct service *s = context;
-    ProtobufCAllocator allocator = service_allocator(rpc_call_arena(call));
-    Externalscaler__GetMetricsRequest *asked = NULL;
-    if (!service_has_nul(request, 'g'))
-        asked = externalscaler__get_metrics_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
-    if (!asked) {
-        service_fail_decode(call);
+    const Externalscaler__GetMetricsRequest *asked =
+        service_decode(call, rpc_call_arena(call), request, &externalscaler__get_metrics_request__descriptor);
+    if (!asked)
         return;
-    }
     const Externalscaler__ScaledObjectRef *ref = asked->scaledobjectref;
     struct trigger *t = get_trigger(s, call, ref);
     if (!t)
@@ -103,7 +100,8 @@ static void is_active(struct rpc_call *call, struct str request, void *context)
 {
     static const struct service_question asks_activity = {"IsActive", TRIGGER_ASK_ACTIVITY};
     struct service *s = context;
-    const Externalscaler__ScaledObjectRef *ref = service_decode_ref(call, request);
+    const Externalscaler__ScaledObjectRef *ref =
+        service_decode(call, rpc_call_arena(call), request, &externalscaler__scaled_object_ref__descriptor);
     if (!ref)
         return;
     struct trigger *t = get_trigger(s, call, ref);

@@ -42,13 +42,7 @@ static int status_of(const struct service *s, const char *name)
 
 static const Grpc__Health__V1__HealthCheckRequest *decode(struct rpc_call *call, struct str request)
 {
-    ProtobufCAllocator allocator = service_allocator(rpc_call_arena(call));
-    const Grpc__Health__V1__HealthCheckRequest *asked = NULL;
-    if (!service_has_nul(request, 's'))
-        asked = grpc__health__v1__health_check_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
-    if (!asked)
-        service_fail_decode(call);
-    return asked;
+    return service_decode(call, rpc_call_arena(call), request, &grpc__health__v1__health_check_request__descriptor);
 }
 
 static void check(struct rpc_call *call, struct str request, void *context)

@@ -6,14 +6,10 @@ static void explain(struct rpc_call *call, struct str request, void *context)
     static const struct service_question asks_all = {"Explain", TRIGGER_ASK_ALL};
     enum { TEXT_MAX = 256 << 10 };
     struct service *s = context;
-    ProtobufCAllocator allocator = service_allocator(rpc_call_arena(call));
-    Kedagpuscaler__V1__ExplainRequest *asked = NULL;
-    if (!service_has_nul(request, 'g'))
-        asked = kedagpuscaler__v1__explain_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
-    if (!asked) {
-        service_fail_decode(call);
+    const Kedagpuscaler__V1__ExplainRequest *asked =
+        service_decode(call, rpc_call_arena(call), request, &kedagpuscaler__v1__explain_request__descriptor);
+    if (!asked)
         return;
-    }
     struct err e;
     struct trigger *t = service_trigger(s, call, asked->scaledobjectref, &e);
     if (!t) {

@@ -121,13 +121,12 @@ static void message(struct rpc_call *call, struct str request, void *context)
     (void)context;
     ARENA_AUTO struct arena arena;
     arena_init(&arena, QUESTION_BYTES_MAX);
-    ProtobufCAllocator allocator = service_allocator(&arena);
     Grpc__Reflection__V1__ServerReflectionRequest *asked =
-        grpc__reflection__v1__server_reflection_request__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
+        service_decode(call, &arena, request, &grpc__reflection__v1__server_reflection_request__descriptor);
     struct answer a = {.included = {NULL}};
     if (!asked)
-        service_fail_decode(call);
-    else if (answer(&a, asked) < 0)
+        return;
+    if (answer(&a, asked) < 0)
         rpc_call_finish(call, ERR_INVALID_ARGUMENT, "the request asks for nothing that reflection has");
     else if (service_send(call, &a.response.base) < 0)
         rpc_call_finish(call, ERR_RESOURCE_EXHAUSTED, "too many answers of this stream were not read");

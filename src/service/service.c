@@ -4,6 +4,7 @@
 #include "service/service_private.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,9 +92,19 @@ static void arena_release(void *context, void *memory)
     (void)memory;
 }
 
-ProtobufCAllocator service_allocator(struct arena *arena)
+void *service_decode(struct rpc_call *call, struct arena *arena, struct str request,
+                     const ProtobufCMessageDescriptor *type)
 {
-    return (ProtobufCAllocator){.alloc = arena_allocate, .free = arena_release, .allocator_data = arena};
+    ProtobufCAllocator allocator = {.alloc = arena_allocate, .free = arena_release, .allocator_data = arena};
+    void *message = NULL;
+    if (!service_has_nul(request, type))
+        message = protobuf_c_message_unpack(type, &allocator, request.len, (const uint8_t *)request.ptr);
+    if (!message)
+        rpc_call_finish(
+            call, ERR_INTERNAL,
+            "the request could not be decoded: it is not a valid protobuf message of this method, holds a NUL "
+            "inside a text, or decodes to more than 8 times its size");
+    return message;
 }
 
 int service_send(struct rpc_call *call, const ProtobufCMessage *message)
@@ -115,24 +126,6 @@ void service_reply(struct rpc_call *call, const ProtobufCMessage *message)
         rpc_call_finish(call, ERR_NONE, NULL);
     else
         rpc_call_finish(call, ERR_RESOURCE_EXHAUSTED, "the answer does not fit the limits of this connection");
-}
-
-void service_fail_decode(struct rpc_call *call)
-{
-    rpc_call_finish(call, ERR_INTERNAL,
-                    "the request could not be decoded: it is not a valid protobuf message of this method, holds a NUL "
-                    "inside a text, or decodes to more than 8 times its size");
-}
-
-Externalscaler__ScaledObjectRef *service_decode_ref(struct rpc_call *call, struct str request)
-{
-    ProtobufCAllocator allocator = service_allocator(rpc_call_arena(call));
-    Externalscaler__ScaledObjectRef *ref = NULL;
-    if (!service_has_nul(request, 'r'))
-        ref = externalscaler__scaled_object_ref__unpack(&allocator, request.len, (const uint8_t *)request.ptr);
-    if (!ref)
-        service_fail_decode(call);
-    return ref;
 }
 
 static struct trigger *find_trigger(struct service *s, const Externalscaler__ScaledObjectRef *ref, struct err *e)
@@ -256,13 +249,18 @@ static bool next_field(struct str *in, uint64_t *ret_number, struct str *ret_con
     return false;
 }
 
-bool service_has_nul(struct str message, char shape)
+bool service_has_nul(struct str message, const ProtobufCMessageDescriptor *type)
 {
     uint64_t number;
     struct str content;
     while (next_field(&message, &number, &content)) {
-        char inner = shape == 'g' && number == 1 ? 'r' : shape == 'r' && number == 3 ? 's' : 0;
-        if (inner ? service_has_nul(content, inner) : memchr(content.ptr, '\0', content.len) != NULL)
+        const ProtobufCFieldDescriptor *field =
+            number <= UINT_MAX ? protobuf_c_message_descriptor_get_field(type, (unsigned)number) : NULL;
+        if (!field) /* of a newer proto: whatever it is, it is passed over */
+            continue;
+        if (field->type == PROTOBUF_C_TYPE_STRING && memchr(content.ptr, '\0', content.len))
+            return true;
+        if (field->type == PROTOBUF_C_TYPE_MESSAGE && service_has_nul(content, field->descriptor))
             return true;
     }
     return false;

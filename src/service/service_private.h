@@ -44,17 +44,14 @@ struct service {
     size_t n_methods;
 };
 
-/* Allocator of protobuf-c on an arena: free does nothing, NULL at the cap. */
-ProtobufCAllocator service_allocator(struct arena *arena);
+/* The request as a message of this type, in the arena; NULL after the call was failed with INTERNAL, as other gRPC
+ * servers do. */
+void *service_decode(struct rpc_call *call, struct arena *arena, struct str request,
+                     const ProtobufCMessageDescriptor *type);
 /* Pack and send one message of the call. Returns -1 when the stream no longer takes messages. */
 int service_send(struct rpc_call *call, const ProtobufCMessage *message);
 /* service_send and finish with OK. */
 void service_reply(struct rpc_call *call, const ProtobufCMessage *message);
-/* Answer that a request could not be decoded: INTERNAL, as other gRPC servers do. */
-void service_fail_decode(struct rpc_call *call);
-
-/* The request as the reference that it is, in the call's arena; NULL after the call was failed. */
-Externalscaler__ScaledObjectRef *service_decode_ref(struct rpc_call *call, struct str request);
 /* The trigger of a reference (a reference count for the caller), or NULL and the refusal, of which the program is told:
  * also where ref is NULL, not sent. */
 struct trigger *service_trigger(struct service *s, struct rpc_call *call, const Externalscaler__ScaledObjectRef *ref,
@@ -114,9 +111,8 @@ void service_tick_health(struct service *s);
 /* Fill the one spec of a trigger. `spec` must outlive nothing: it borrows the trigger's name. */
 void service_fill_spec(Externalscaler__MetricSpec *spec, const struct trigger *t);
 
-/* Does a message hold a NUL inside a string field? protobuf-c would cut the string there without a word. `shape` is
- * "r" for a ScaledObjectRef, "g" for a GetMetricsRequest or ExplainRequest (a reference in field 1), "s" for a message
- * of strings only. */
-bool service_has_nul(struct str message, char shape);
+/* Does a message of this type hold a NUL inside a string field? protobuf-c would cut the string there without a word.
+ */
+bool service_has_nul(struct str message, const ProtobufCMessageDescriptor *type);
 
 #endif

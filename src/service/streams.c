@@ -7,7 +7,8 @@
 /* A stream with its trigger, its headers sent; NULL after the call was failed. */
 static struct stream *open_stream(struct service *s, struct rpc_call *call, struct str request, enum stream_kind kind)
 {
-    const Externalscaler__ScaledObjectRef *ref = service_decode_ref(call, request);
+    const Externalscaler__ScaledObjectRef *ref =
+        service_decode(call, rpc_call_arena(call), request, &externalscaler__scaled_object_ref__descriptor);
     if (!ref)
         return NULL;
     struct err e;

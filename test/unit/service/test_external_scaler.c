@@ -241,35 +241,56 @@ static void test_bytes_that_are_no_message_are_an_internal_error(void **state)
 static void test_nul_inside_a_text_is_found_where_protobuf_would_cut_it(void **state)
 {
     (void)state;
-    static const struct {
-        char shape;
+    static const ProtobufCMessageDescriptor *const health = &grpc__health__v1__health_check_request__descriptor,
+                                                   *const ref = &externalscaler__scaled_object_ref__descriptor,
+                                                   *const question = &externalscaler__get_metrics_request__descriptor;
+    const struct {
+        const ProtobufCMessageDescriptor *type;
         const char *bytes;
         size_t len;
         bool want;
     } rows[] = {
-        {'s', "", 0, false},
-        {'s', "\x0a\x01\x61", 3, false},
-        {'s', "\x0a\x01\x00", 3, true},
-        {'s', "\x0a\x03\x61\x00\x62", 5, true},
-        {'s', "\x08\x00\x0a\x01\x61", 5, false},                              /* a varint's zero is no text */
-        {'s', "\x09\0\0\0\0\0\0\0\0\x0a\x01\x00", 12, true},                  /* behind a fixed64 */
-        {'s', "\x0d\0\0\0\0\x0a\x01\x61", 8, false},                          /* behind a fixed32 */
-        {'s', "\x0a\x05\x00", 3, false},                                      /* cut: the decoder says so */
-        {'s', "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, false}, /* no varint */
-        {'r', "\x0a\x01\x61\x12\x01\x62", 6, false},
-        {'r', "\x12\x01\x00", 3, true},                     /* the namespace */
-        {'r', "\x1a\x05\x0a\x01\x6b\x12\x00", 7, false},    /* an empty value of a pair */
-        {'r', "\x1a\x06\x0a\x01\x6b\x12\x01\x00", 8, true}, /* a pair's value */
-        {'r', "\x1a\x06\x0a\x01\x00\x12\x01\x76", 8, true}, /* a pair's key */
-        {'g', "\x0a\x03\x0a\x01\x61\x12\x01\x6d", 8, false},
-        {'g', "\x0a\x03\x0a\x01\x00", 5, true}, /* inside the reference */
-        {'g', "\x12\x01\x00", 3, true},         /* the metric's name */
+        {health, "", 0, false},
+        {health, "\x0a\x01\x61", 3, false},
+        {health, "\x0a\x01\x00", 3, true},
+        {health, "\x0a\x03\x61\x00\x62", 5, true},
+        {health, "\x08\x00\x0a\x01\x61", 5, false},                              /* a varint's zero is no text */
+        {health, "\x09\0\0\0\0\0\0\0\0\x0a\x01\x00", 12, true},                  /* behind a fixed64 */
+        {health, "\x0d\0\0\0\0\x0a\x01\x61", 8, false},                          /* behind a fixed32 */
+        {health, "\x0a\x05\x00", 3, false},                                      /* cut: the decoder says so */
+        {health, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, false}, /* no varint */
+        {ref, "\x0a\x01\x61\x12\x01\x62", 6, false},
+        {ref, "\x12\x01\x00", 3, true},                     /* the namespace */
+        {ref, "\x1a\x05\x0a\x01\x6b\x12\x00", 7, false},    /* an empty value of a pair */
+        {ref, "\x1a\x06\x0a\x01\x6b\x12\x01\x00", 8, true}, /* a pair's value */
+        {ref, "\x1a\x06\x0a\x01\x00\x12\x01\x76", 8, true}, /* a pair's key */
+        {question, "\x0a\x03\x0a\x01\x61\x12\x01\x6d", 8, false},
+        {question, "\x0a\x03\x0a\x01\x00", 5, true}, /* inside the reference */
+        {question, "\x12\x01\x00", 3, true},         /* the metric's name */
+        /* fields that a newer KEDA may have: a message or bytes with zeros in them */
+        {ref, "\x22\x02\x08\x00", 4, false},
+        {ref, "\x1a\x08\x0a\x01\x6b\x1a\x03\x08\x00\x00", 10, false},
+        {question, "\x1a\x02\x08\x00\x12\x01\x00", 7, true},
+        {question, "\xfa\xff\xff\xff\x7f\x01\x00", 7, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        bool got = service_has_nul((struct str){rows[i].bytes, rows[i].len}, rows[i].shape);
+        bool got = service_has_nul((struct str){rows[i].bytes, rows[i].len}, rows[i].type);
         if (got != rows[i].want)
             fail_msg("row %zu", i);
     }
+}
+
+static void test_fields_of_a_newer_keda_are_passed_over(void **state)
+{
+    (void)state;
+    RIG_WITH(r, 50);
+    struct str known = packed_ref(METADATA("targetValue", "70"));
+    static char bytes[512];
+    memcpy(bytes, known.ptr, known.len);
+    memcpy(bytes + known.len, "\x22\x02\x08\x00\x29\0\0\0\0\0\0\xf0\x3f", 13);
+    rig_call(&r, SCALER "GetMetricSpec", (struct str){bytes, known.len + 13}, &reply);
+    assert_ok(&reply);
+    assert_double_same(read_spec(&reply, 0).real, 70);
 }
 
 static void test_nul_inside_a_text_is_refused_on_the_wire(void **state)
@@ -450,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_bytes_that_are_no_message_are_an_internal_error),
         cmocka_unit_test(test_nul_inside_a_text_is_found_where_protobuf_would_cut_it),
         cmocka_unit_test(test_nul_inside_a_text_is_refused_on_the_wire),
+        cmocka_unit_test(test_fields_of_a_newer_keda_are_passed_over),
         cmocka_unit_test(test_metadata_has_a_ceiling),
         cmocka_unit_test(test_a_message_that_swells_when_decoded_is_refused),
         cmocka_unit_test(test_metrics_show_the_last_answers_and_nothing_before),
