@@ -158,9 +158,11 @@ static struct extremes find_extremes(struct past *p, size_t first)
     return x;
 }
 
-static int64_t window_start_ns(int64_t now_ns, int64_t window_ns)
+/* A window never ends before the snapshot: frames are kept for the longest one that ends with it. */
+static int64_t window_start_ns(const struct snapshot *s, int64_t now_ns, int64_t window_ns)
 {
-    return now_ns - (window_ns < SNAPSHOT_WINDOW_MAX_NS ? window_ns : SNAPSHOT_WINDOW_MAX_NS);
+    int64_t end_ns = now_ns > s->taken_ns ? now_ns : s->taken_ns;
+    return end_ns - (window_ns < SNAPSHOT_WINDOW_MAX_NS ? window_ns : SNAPSHOT_WINDOW_MAX_NS);
 }
 
 /* The mean of the time after start_ns, or false where no sample of that time is kept. */
@@ -199,7 +201,7 @@ bool snapshot_mean(const struct snapshot *s, const struct snapshot_device *d, en
     double mean = d->readings[field].value;
     if (window_ns > 0) {
         struct past p = past_of(s, d, slot);
-        (void)mean_of_past(&p, window_start_ns(now_ns, window_ns), &mean); /* no sample in it: the newest reading */
+        (void)mean_of_past(&p, window_start_ns(s, now_ns, window_ns), &mean); /* no sample in it: the newest reading */
     }
     *ret_mean = mean;
     return true;
@@ -216,7 +218,7 @@ bool snapshot_peak(const struct snapshot *s, const struct snapshot_device *d, en
     if (window_ns > 0) {
         struct past p = past_of(s, d, slot);
         size_t first;
-        if (find_first(&p, window_start_ns(now_ns, window_ns), &first))
+        if (find_first(&p, window_start_ns(s, now_ns, window_ns), &first))
             peak = fmax(peak, find_extremes(&p, first).high);
     }
     *ret_peak = peak;

@@ -176,8 +176,8 @@ bool snapshot_is_fresh(const struct snapshot *s, const struct snapshot_device *d
                        int64_t now_ns);
 
 /* The time-weighted mean of the field over [now - window, now], over the valid part of that time; window 0, or a window
- * without a sample of its own (slow fields), gives the newest reading. Returns false when the field is not fresh.
- * `field` must keep a past unless window is 0. */
+ * without a sample of its own (slow fields), gives the newest reading. A turn that began before the snapshot was taken
+ * asks as of the snapshot. Returns false when the field is not fresh. `field` must keep a past unless window is 0. */
 bool snapshot_mean(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field, int64_t now_ns,
                    int64_t window_ns, double *ret_mean);
 

@@ -374,6 +374,21 @@ static void test_pause_longer_than_the_past_does_not_bring_old_load_back(void **
     assert_double_near(mean(&b, SNAPSHOT_UTILIZATION, 300), 15, 1e-9);
 }
 
+/* The turn of the loop that asks may have begun before the snapshot was taken. */
+static void test_reader_a_moment_behind_does_not_bring_old_load_back(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b);
+    for (int i = 0; i < 2000; i++)
+        cycle(&b, SNAPSHOT_UTILIZATION, 1, i < 1690 ? 100 : i % 2 ? 10 : 30);
+    for (int ms = 0; ms < 2000; ms += 100) {
+        b.now_ns = b.latest->taken_ns - ms * NS_PER_MS;
+        assert_double_near(mean(&b, SNAPSHOT_UTILIZATION, 300), 20, 0.1);
+        assert_double_same(peak(&b, SNAPSHOT_UTILIZATION, 300), 30);
+    }
+}
+
 static void test_same_uuid_again_is_a_new_device_without_the_old_past(void **state)
 {
     (void)state;
@@ -558,6 +573,7 @@ int main(void)
         cmocka_unit_test(test_past_ends_with_the_longest_window),
         cmocka_unit_test(test_jittery_timer_still_keeps_the_longest_window),
         cmocka_unit_test(test_pause_longer_than_the_past_does_not_bring_old_load_back),
+        cmocka_unit_test(test_reader_a_moment_behind_does_not_bring_old_load_back),
         cmocka_unit_test(test_same_uuid_again_is_a_new_device_without_the_old_past),
         cmocka_unit_test(test_past_follows_devices_that_change_places),
         cmocka_unit_test(test_sort_puts_mig_devices_behind_their_gpu),
