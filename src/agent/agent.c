@@ -3,6 +3,7 @@
 
 #include "agent/agent_private.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,22 +44,24 @@ static void on_wakeup(void *context)
     service_tick(a->service);
 }
 
-/* For people who look for the reason of a value. */
+/* For people who look for the reason of a value. What there is none of shows as NaN or unknown, not as 0 or false. */
 static void log_evaluation(const struct service_observation *o)
 {
     const struct trigger_evaluation *v = o->evaluation;
     struct trigger_explanation said;
     trigger_explain(v, &said);
     const char *warning = said.n_warnings ? said.warnings[0] : "";
+    const char *active = v->active_error.class != ERR_NONE ? "unknown" : v->is_active ? "true" : "false";
+    double value = v->value_error.class == ERR_NONE ? v->value : (double)NAN;
     if (v->asked & TRIGGER_ASK_VALUE)
         log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns),
                   LOG_STR("name", o->name), LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name),
-                  LOG_DBL("value", v->value), LOG_DBL("target", v->trigger->target), LOG_STR("rule", said.rule),
+                  LOG_DBL("value", value), LOG_DBL("target", v->trigger->target), LOG_STR("rule", said.rule),
                   LOG_STR("error", v->value_error.text), LOG_STR("warning", warning));
     if (v->asked & TRIGGER_ASK_ACTIVITY)
         log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns),
                   LOG_STR("name", o->name), LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name),
-                  LOG_BOOL("active", v->is_active), LOG_DBL("activation", v->trigger->activation),
+                  LOG_STR("active", active), LOG_DBL("activation", v->trigger->activation),
                   LOG_STR("rule", said.active_rule), LOG_STR("error", v->active_error.text),
                   LOG_STR("warning", warning));
 }

@@ -97,8 +97,8 @@ static void play(struct script *s, bool (*const *steps)(struct script *))
         s->config.listen[s->config.n_listen++] = "127.0.0.1:0";
     if (s->config.drain_ns == 0)
         s->config.drain_ns = 20 * NS_PER_S;
-    s->config.reloadable =
-        (struct agent_reloadable){.log_level = LOG_INFO, .defaults = one_default(80), .n_defaults = 1};
+    s->config.reloadable.defaults = one_default(80);
+    s->config.reloadable.n_defaults = 1;
     s->config.reload = reload;
     s->config.started = started;
     s->config.stopping = stopping;
@@ -116,7 +116,7 @@ static void fini(struct script *s)
 {
     free(s->log);
 }
-#define SCRIPT(s) __attribute__((cleanup(fini))) struct script s = {.at = 0}
+#define SCRIPT(s) __attribute__((cleanup(fini))) struct script s = {.config = {.reloadable = {.log_level = LOG_INFO}}}
 
 /* ---- calls ---- */
 
@@ -377,7 +377,45 @@ static void test_an_address_that_cannot_be_had_is_exit_1_with_the_reason(void **
     assert_int_equal(count(s.log, "192.0.2.1:9090"), 1);
 }
 
-/* ---- log of refusals ---- */
+/* ---- the log of questions ---- */
+
+static bool ask_active(struct script *s)
+{
+    begin_scaler(s, SCALER "IsActive", "metricName", "m", &s->call);
+    return true;
+}
+
+/* The reference in a message of its own, as GetMetrics has it. */
+static bool ask_value(struct script *s)
+{
+    static const uint8_t request[] = "\x0a\x09\x0a\x03llm\x12\x02ml";
+    if (!s->call.is_done)
+        return false;
+    s->call = (struct reply){.n_messages = 0};
+    (void)rpc_client_start(
+        s->client,
+        &(struct rpc_client_call_config){
+            .path = SCALER "GetMetrics", .message = on_message, .done = on_done, .context = &s->call},
+        request, sizeof(request) - 1);
+    return true;
+}
+
+static bool is_answered(struct script *s)
+{
+    return s->call.is_done;
+}
+
+static void test_debug_shows_unknown_where_nothing_is_known(void **state)
+{
+    (void)state;
+    SCRIPT(s);
+    s.config.reloadable.log_level = LOG_DEBUG;
+    PLAY(s, ask_active, ask_value, is_answered, terminate);
+    assert_int_equal(count(s.log, "msg=evaluated method=IsActive namespace=ml name=llm "), 1);
+    assert_int_equal(count(s.log, " active=unknown "), 1);
+    assert_int_equal(count(s.log, "msg=evaluated method=GetMetrics namespace=ml name=llm "), 1);
+    assert_int_equal(count(s.log, " value=NaN "), 1);
+}
 
 enum { REFUSALS = 20 };
 
@@ -428,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_unix_sockets_alone_are_enough),
         cmocka_unit_test(test_every_listener_is_drained),
         cmocka_unit_test(test_an_address_that_cannot_be_had_is_exit_1_with_the_reason),
+        cmocka_unit_test(test_debug_shows_unknown_where_nothing_is_known),
         cmocka_unit_test(test_refusals_are_logged_once_a_second_and_cannot_forge_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
