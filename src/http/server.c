@@ -17,7 +17,7 @@ struct http_server {
     size_t input_bytes, body_bytes; /* held for all sessions */
 };
 
-enum waiting { WAITING_NOTHING, WAITING_IDLE, WAITING_HEAD, WAITING_TURN };
+enum waiting { WAITING_NOTHING, WAITING_IDLE, WAITING_HEAD };
 
 struct http_session {
     struct http_server *server;
@@ -30,7 +30,7 @@ struct http_session {
     size_t body_sent, input_counted, body_counted; /* counted: what the server's sums hold of ours */
     bool is_answering, is_last;                    /* close after this answer */
     bool is_draining, is_ended;
-    bool has_more; /* bytes wait for the next turn, and nothing is read meanwhile */
+    bool has_more; /* requests wait for the next turn */
 };
 
 static const struct metric_desc requests_desc = {
@@ -84,8 +84,6 @@ static void wait_for(struct http_session *session, enum waiting waiting)
     session->waiting = waiting;
     if (waiting == WAITING_NOTHING)
         net_timer_stop(session->timer);
-    else if (waiting == WAITING_TURN)
-        net_timer_start(session->timer, 0, 0); /* fires in the next turn */
     else
         net_timer_start(session->timer,
                         limits[waiting == WAITING_HEAD ? NET_LIMIT_HEADERS_MS : NET_LIMIT_IDLE_HTTP1_MS] * NS_PER_MS,
@@ -263,6 +261,7 @@ static void handle_requests(struct http_session *session)
     while (can_answer(session) && used < session->in.len) {
         if (left-- <= 0) {
             session->has_more = true;
+            net_conn_call_again(session->conn);
             net_limit_hit(net_conn_loop(session->conn), NET_LIMIT_REQUESTS_PER_TURN);
             break;
         }
@@ -284,11 +283,8 @@ static void settle(struct http_session *session)
     bool can_go_on = can_answer(session);
     count_input(session, session->in.capacity);
     net_conn_set_busy(session->conn, session->is_answering || session->in.len > 0);
-    net_conn_set_reading(session->conn, !session->has_more);
-    if (!can_go_on)
+    if (!can_go_on || session->has_more)
         wait_for(session, WAITING_NOTHING); /* the peer's taking of output is limited by net */
-    else if (session->has_more)
-        wait_for(session, WAITING_TURN);
     else if (session->is_ended || (session->is_draining && session->in.len == 0))
         net_conn_close(session->conn);
     else
@@ -342,11 +338,6 @@ static void timer_fired(void *context)
     struct http_session *session = (struct http_session *)context;
     static const struct http_refusal too_slow = {408, "the request did not arrive in time"};
     bool is_idle = session->waiting == WAITING_IDLE;
-    if (session->waiting == WAITING_TURN) {
-        handle_requests(session);
-        settle(session);
-        return;
-    }
     net_limit_hit(net_conn_loop(session->conn), is_idle ? NET_LIMIT_IDLE_HTTP1_MS : NET_LIMIT_HEADERS_MS);
     if (is_idle || session->in.len == 0)
         net_conn_close(session->conn);

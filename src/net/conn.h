@@ -43,7 +43,7 @@ struct net_conn {
     bool is_inbound, has_poll, has_ip, has_end;
     bool is_dirty, is_again; /* listed in the loop */
     bool is_half_full;       /* output reached half of its ceiling: nothing is read */
-    bool is_paused;          /* the session wants nothing read */
+    bool has_more;           /* the session holds input for the next turn: nothing is read before */
     bool is_draining, is_busy, is_established;
     bool is_ended;    /* the peer has sent its last byte */
     bool wants_write; /* the last write or handshake step waits for room */
@@ -99,7 +99,7 @@ void net_conn_arm(struct net_conn *conn);
 void net_conn_update_poll(struct net_conn *conn);
 /* Have flush look at it at the end of the turn. */
 void net_conn_mark_dirty(struct net_conn *conn);
-/* Input waits that readiness will not announce: read in the next turn. */
+/* Input waits that readiness will not announce, here or in the session: go on in the next turn. */
 void net_conn_mark_again(struct net_conn *conn);
 void net_conn_open(struct net_conn *conn, const struct net_protocol *protocol);
 /* The session ends; the connection may go on to send and linger. */

@@ -198,7 +198,7 @@ void net_conn_start(struct net_conn *conn)
 static bool is_reading(const struct net_conn *conn)
 {
     return (conn->state == CONN_OPEN || conn->state == CONN_SNIFF) && !conn->is_ended && !conn->is_half_full &&
-           !conn->is_paused;
+           !conn->has_more;
 }
 
 static void peer_ended(struct net_conn *conn)
@@ -231,11 +231,11 @@ static void look_for_pending(struct net_conn *conn)
         net_conn_mark_again(conn);
 }
 
-void net_conn_set_reading(struct net_conn *conn, bool is_on)
+void net_conn_call_again(struct net_conn *conn)
 {
-    conn->is_paused = !is_on;
+    conn->has_more = true;
     net_conn_update_poll(conn);
-    look_for_pending(conn);
+    net_conn_mark_again(conn);
 }
 
 static size_t turn_budget(const struct net_conn *conn)
@@ -297,6 +297,17 @@ static void readable(struct net_conn *conn)
     }
 }
 
+/* What the session holds from earlier turns, unless output stands too high: output_fell then comes back to it. */
+static void deliver_more(struct net_conn *conn)
+{
+    if (conn->is_half_full)
+        return;
+    conn->has_more = false;
+    (void)deliver_to_session(conn, NULL, 0);
+    net_conn_update_poll(conn);
+    look_for_pending(conn);
+}
+
 void net_conns_read_again(struct net_loop *loop)
 {
     size_t n = loop->again.len;
@@ -306,7 +317,9 @@ void net_conns_read_again(struct net_loop *loop)
             continue;
         conn->is_again = false;
         loop->again.items[i] = NULL;
-        if (is_reading(conn))
+        if (conn->has_more)
+            deliver_more(conn);
+        else if (is_reading(conn))
             read_input(conn);
     }
     if (n == 0)
@@ -378,7 +391,10 @@ static void finish_close(struct net_conn *conn)
 static void output_fell(struct net_conn *conn)
 {
     conn->is_half_full = false;
-    look_for_pending(conn);
+    if (conn->has_more)
+        net_conn_mark_again(conn);
+    else
+        look_for_pending(conn);
     if (!conn->protocol->writable || conn->state != CONN_OPEN)
         return;
     conn->loop->current = conn;

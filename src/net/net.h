@@ -139,7 +139,7 @@ struct net_protocol {
     const char *alpn;                                    /* "h2", "http/1.1" */
     void *context;                                       /* passed to open */
     void *(*open)(void *context, struct net_conn *conn); /* NULL refuses: the connection is aborted */
-    /* Bytes from the peer. Returns 0, or -1 to close once pending output is sent. */
+    /* Bytes from the peer; none after net_conn_call_again. Returns 0, or -1 to close once pending output is sent. */
     int (*receive)(void *session, const uint8_t *bytes, size_t len);
     /* Pending output had reached half of the ceiling, from where on nothing is read, and is now below (optional). */
     void (*writable)(void *session);
@@ -162,8 +162,9 @@ size_t net_conn_unsent_bytes(const struct net_conn *conn);
 void net_conn_close(struct net_conn *conn);
 /* Close now (the session's `close` follows at the end of the turn). Of a dial: `failed` is not called. */
 void net_conn_abort(struct net_conn *conn);
-/* While off, nothing is read from the peer: for a session that has enough to do. On at first. */
-void net_conn_set_reading(struct net_conn *conn, bool is_on);
+/* Call receive with no bytes in the next turn, and read nothing from the peer before: for a session that holds more
+ * input than it handles in one turn. While output stands at half of its ceiling the call waits, as reading does. */
+void net_conn_call_again(struct net_conn *conn);
 struct net_loop *net_conn_loop(const struct net_conn *conn);
 const struct net_limits *net_conn_limits(const struct net_conn *conn);
 const char *net_conn_peer(const struct net_conn *conn); /* "10.0.0.7:41234", "unix" */

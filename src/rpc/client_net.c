@@ -67,19 +67,9 @@ static int receive(void *session, const uint8_t *bytes, size_t len)
     return rv; /* the client stays until this connection's close */
 }
 
-static void receive_rest(void *context)
-{
-    (void)receive(context, NULL, 0);
-}
-
-static void receive_rest_later(void *context)
-{
-    net_defer(((struct client_conn *)context)->client->loop, receive_rest, context);
-}
-
 static void again(void *context)
 {
-    net_defer(((struct client_conn *)context)->client->loop, receive_rest_later, context);
+    net_conn_call_again(((struct client_conn *)context)->conn);
 }
 
 /* ---- net's protocol ---- */

@@ -6,7 +6,7 @@
 
 enum {
     SLICE_BYTES = 4096,       /* between two looks at the frame budget */
-    REST_BYTES_MAX = 262144,  /* input that waits for the next turn */
+    REST_BYTES_MAX = 262144,  /* input that waits for the next turn: what one receive brought, and no more */
     RESET_RATE_HEADROOM = 2,  /* nghttp2's own reset limit stands behind ours */
     WINDOW_CREDIT_MAX = 4000, /* WINDOW_UPDATE frames that need no DATA of ours to explain them */
     WINDOW_CREDIT_PER_FRAME = 2

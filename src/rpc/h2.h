@@ -16,7 +16,7 @@ struct rpc_env {
     const struct net_limits *limits;
     const char *peer;
     void (*wake)(void *context);  /* output or ended calls wait: pull before this turn ends */
-    void (*again)(void *context); /* input was left for the next turn: call receive with no bytes then */
+    void (*again)(void *context); /* input was left: call receive with no bytes in the next turn, with none before */
     void (*limit_hit)(void *context, enum net_limit limit);
     void (*established)(void *context); /* preface and SETTINGS are there; once */
 };

@@ -72,22 +72,9 @@ static int receive(void *session, const uint8_t *bytes, size_t len)
     return rv;
 }
 
-static void receive_rest(void *context)
-{
-    (void)receive(context, NULL, 0);
-}
-
-/* A call deferred from a deferred call comes in the next turn. */
-static void receive_rest_later(void *context)
-{
-    struct server_conn *c = (struct server_conn *)context;
-    net_defer(c->server->loop, receive_rest, c);
-}
-
 static void again(void *context)
 {
-    struct server_conn *c = (struct server_conn *)context;
-    net_defer(c->server->loop, receive_rest_later, c);
+    net_conn_call_again(((struct server_conn *)context)->conn);
 }
 
 /* ---- net's protocol ---- */

@@ -14,11 +14,20 @@ struct session {
     struct net_conn *conn;
     const char *name;
     struct buf got;
-    int n_writable;
+    int n_writable, n_empty; /* n_empty: receive was called without bytes */
     bool is_drained;
 };
 
-enum manner { ECHO, SILENT, REFUSE, ABORT_ON_RECEIVE, CLOSE_ON_RECEIVE, FREE_LISTENER_ON_RECEIVE, CLOSE_ON_DRAIN };
+enum manner {
+    ECHO,
+    SILENT,
+    REFUSE,
+    ABORT_ON_RECEIVE,
+    CLOSE_ON_RECEIVE,
+    FREE_LISTENER_ON_RECEIVE,
+    CLOSE_ON_DRAIN,
+    CALL_AGAIN
+};
 
 struct world {
     struct metrics *metrics;
@@ -63,6 +72,7 @@ static int receive(void *context, const uint8_t *bytes, size_t len)
     struct session *s = (struct session *)context;
     struct world *w = s->w;
     (void)buf_append(&s->got, bytes, len);
+    s->n_empty += len == 0;
     switch (w->manner) {
     case ECHO:
         return net_conn_send(s->conn, bytes, len);
@@ -77,6 +87,9 @@ static int receive(void *context, const uint8_t *bytes, size_t len)
         net_listener_free(w->listener);
         w->listener = NULL;
         s->n_writable = 0;
+        return 0;
+    case CALL_AGAIN:
+        net_conn_call_again(s->conn);
         return 0;
     case SILENT:
     case REFUSE:
@@ -493,16 +506,34 @@ static void test_output_of_all_has_a_ceiling_that_stalled_peers_pay_for(void **s
     (void)close(later);
 }
 
-static void test_a_session_may_stop_reading(void **state)
+static void test_a_session_may_ask_for_turns_before_more_is_read(void **state)
+{
+    struct world *w = (struct world *)*state;
+    int fd = connect_to(w);
+    w->manner = CALL_AGAIN;
+    peer_say(fd, "x");
+    turn_until(w->loop, w->last && w->last->n_empty == 1);
+    peer_say(fd, "later");
+    for (int i = 0; i < 20; i++) {
+        int before = w->last->n_empty;
+        (void)net_loop_turn(w->loop);
+        assert_int_equal(w->last->n_empty, before + 1); /* once a turn */
+    }
+    assert_int_equal(w->last->got.len, 1);
+    w->manner = SILENT;
+    turn_until(w->loop, w->last->got.len == 6);
+    (void)close(fd);
+}
+
+static void test_a_session_is_not_called_again_while_its_output_waits(void **state)
 {
     struct world *w = (struct world *)*state;
     int fd = open_stalled(w);
-    net_conn_set_reading(w->last->conn, false);
-    peer_say(fd, "later");
+    size_t sent = fill(w);
+    net_conn_call_again(w->last->conn);
     turn_some(w->loop);
-    assert_int_equal(w->last->got.len, 1);
-    net_conn_set_reading(w->last->conn, true);
-    turn_until(w->loop, w->last->got.len == 6);
+    assert_int_equal(w->last->n_empty, 0);
+    turn_until(w->loop, ((void)peer_read(fd, &w->got), w->got.len == sent && w->last->n_empty == 1));
     (void)close(fd);
 }
 
@@ -691,7 +722,8 @@ int main(void)
         TEST(test_a_write_without_progress_ends_the_connection),
         TEST(test_a_peer_that_drips_reads_is_stalled_too),
         TEST(test_output_of_all_has_a_ceiling_that_stalled_peers_pay_for),
-        TEST(test_a_session_may_stop_reading),
+        TEST(test_a_session_may_ask_for_turns_before_more_is_read),
+        TEST(test_a_session_is_not_called_again_while_its_output_waits),
         TEST(test_a_close_that_cannot_send_is_limited_too),
         TEST(test_an_old_connection_is_drained_and_then_ended),
         TEST(test_connections_are_capped_in_all),

@@ -17,6 +17,7 @@ static struct {
     struct rpc_call *open;
     int n_ended;
     bool is_drained, frees_client;
+    struct net_limits limits;
 } rig;
 
 struct result {
@@ -65,7 +66,17 @@ static void ended(struct rpc_call *call, void *context)
     rig.open = NULL;
 }
 
+static void free_listener(struct rpc_call *call, struct str request, void *context)
+{
+    (void)call;
+    (void)request;
+    (void)context;
+    net_listener_free(rig.listener);
+    rig.listener = NULL;
+}
+
 static const struct rpc_method methods[] = {
+    {.path = "/t.T/Free", .message = free_listener, .ended = ended},
     {.path = "/t.T/Echo", .deadline_ns = NS_PER_S, .message = echo, .ended = ended},
     {.path = "/t.T/Stream", .is_server_streaming = true, .message = keep_open, .ended = ended},
     {.path = "/t.T/Big", .message = big, .ended = ended},
@@ -83,8 +94,11 @@ static void start_at(const char *address)
     assert_non_null(rig.loop);
     rig.server = rpc_server_new(&(struct rpc_server_config){.loop = rig.loop, .metrics = rig.metrics});
     rpc_server_add(rig.server, methods, ARRAY_LEN(methods));
+    rig.limits = net_limits_default;
     rig.listener = net_listen(
-        rig.loop, &(struct net_listen_config){.address = address, .h2 = rpc_server_protocol(rig.server)}, &e);
+        rig.loop,
+        &(struct net_listen_config){.address = address, .h2 = rpc_server_protocol(rig.server), .limits = &rig.limits},
+        &e);
     if (!rig.listener)
         fail_msg("%s", e.text);
     rig.client = rpc_client_new(&(struct rpc_client_config){.loop = rig.loop,
@@ -363,6 +377,123 @@ static void test_a_connection_without_calls_has_its_deadlines(void **state)
     stop();
 }
 
+/* ---- more than one turn's worth of frames ---- */
+
+/* A peer that has its bytes ready and takes what comes. */
+struct crowd {
+    struct buf bytes;
+    struct net_conn *conn;
+    int n_closed;
+};
+
+static void *crowd_open(void *context, struct net_conn *conn)
+{
+    struct crowd *crowd = (struct crowd *)context;
+    crowd->conn = conn;
+    return net_conn_send(conn, crowd->bytes.data, crowd->bytes.len) == 0 ? crowd : NULL;
+}
+
+static int crowd_receive(void *session, const uint8_t *bytes, size_t len)
+{
+    (void)session;
+    (void)bytes;
+    (void)len;
+    return 0;
+}
+
+static void crowd_close(void *session)
+{
+    ((struct crowd *)session)->n_closed++;
+}
+
+static void put_frame(struct buf *out, uint8_t type, uint8_t flags, uint32_t id, struct str payload)
+{
+    const uint8_t head[9] = {
+        0,          0, (uint8_t)payload.len, type, flags, (uint8_t)(id >> 24), (uint8_t)(id >> 16), (uint8_t)(id >> 8),
+        (uint8_t)id};
+    (void)buf_append(out, head, sizeof(head));
+    (void)buf_append(out, payload.ptr, payload.len);
+}
+
+/* POST with an empty message: two frames. */
+static void put_call(struct buf *out, uint32_t id, char method)
+{
+    static const char echo_block[] = "\x83\x86\x04\x09/t.T/Echo\x01\x04test\x0f\x10\x10"
+                                     "application/grpc";
+    char block[sizeof(echo_block)];
+    memcpy(block, echo_block, sizeof(block));
+    memcpy(block + 9, method == 'F' ? "Free" : "Echo", 4);
+    put_frame(out, 1, 4, id, (struct str){block, sizeof(block) - 1});
+    put_frame(out, 0, 1, id, (struct str){"\0\0\0\0", 5});
+}
+
+static void crowd_begin(struct crowd *crowd)
+{
+    *crowd = (struct crowd){.n_closed = 0};
+    buf_init(&crowd->bytes, 1 << 20);
+    (void)buf_append_str(&crowd->bytes, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    put_frame(&crowd->bytes, 4, 0, 0, str_of(""));
+    put_frame(&crowd->bytes, 4, 1, 0, str_of(""));
+}
+
+static void crowd_dial(struct crowd *crowd, struct net_protocol *protocol)
+{
+    struct err e;
+    *protocol = (struct net_protocol){.name = "crowd",
+                                      .alpn = "h2",
+                                      .context = crowd,
+                                      .open = crowd_open,
+                                      .receive = crowd_receive,
+                                      .close = crowd_close};
+    assert_non_null(net_connect(rig.loop,
+                                &(struct net_connect_config){.address = net_listener_address(rig.listener),
+                                                             .protocol = protocol,
+                                                             .failed = mute_failed},
+                                &e));
+}
+
+static void test_a_peer_ahead_of_its_turns_is_held_back_and_served(void **state)
+{
+    (void)state;
+    enum { CALLS = 12000, FRAMES = 200, CALLS_A_TURN_MAX = FRAMES + 100 };
+    struct crowd crowd;
+    struct net_protocol protocol;
+    start();
+    rig.limits.values[NET_LIMIT_FRAMES_PER_TURN] = FRAMES;
+    crowd_begin(&crowd);
+    for (uint32_t i = 0; i < CALLS; i++)
+        put_call(&crowd.bytes, 2 * i + 1, 'E');
+    crowd_dial(&crowd, &protocol);
+    int64_t limit_ns = time_mono_ns() + 20 * NS_PER_S;
+    while (rig.n_ended < CALLS && crowd.n_closed == 0 && time_mono_ns() < limit_ns) {
+        int before = rig.n_ended;
+        (void)net_loop_turn(rig.loop);
+        assert_in_range(rig.n_ended - before, 0, CALLS_A_TURN_MAX);
+    }
+    assert_int_equal(rig.n_ended, CALLS); /* none was refused for being early */
+    net_conn_abort(crowd.conn);
+    turn_until(crowd.n_closed == 1);
+    buf_fini(&crowd.bytes);
+    stop();
+}
+
+static void test_a_handler_may_free_its_listener_in_any_turn(void **state)
+{
+    (void)state;
+    struct crowd crowd;
+    struct net_protocol protocol;
+    start();
+    rig.limits.values[NET_LIMIT_FRAMES_PER_TURN] = 20;
+    crowd_begin(&crowd);
+    for (uint32_t i = 0; i < 200; i++)
+        put_call(&crowd.bytes, 2 * i + 1, i == 190 ? 'F' : 'E');
+    crowd_dial(&crowd, &protocol);
+    turn_until(crowd.n_closed == 1);
+    assert_null(rig.listener);
+    buf_fini(&crowd.bytes);
+    stop();
+}
+
 static void test_nobody_there_is_unavailable(void **state)
 {
     (void)state;
@@ -441,6 +572,8 @@ int main(void)
         cmocka_unit_test(test_free_ends_open_calls_before_it_returns),
         cmocka_unit_test(test_a_client_may_go_while_it_dials),
         cmocka_unit_test(test_a_connection_without_calls_has_its_deadlines),
+        cmocka_unit_test(test_a_peer_ahead_of_its_turns_is_held_back_and_served),
+        cmocka_unit_test(test_a_handler_may_free_its_listener_in_any_turn),
         cmocka_unit_test(test_nobody_there_is_unavailable),
         cmocka_unit_test(test_a_malformed_address_is_refused),
         cmocka_unit_test(test_silence_is_survived_by_keepalive),
