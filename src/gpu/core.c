@@ -224,6 +224,14 @@ static void end_without_devices(struct gpu_core *core)
     fall_back(core, longest_wait_ns);
 }
 
+/* A driver that does not count its GPUs is not well, though those that we know may still answer: they are read on. */
+static void set_state_of_count(struct gpu_core *core)
+{
+    char text[SNAPSHOT_TEXT_MAX];
+    (void)snprintf(text, sizeof(text), "the driver does not count its GPUs: %s", nvml_rc_text(core->count_rc));
+    set_state(core, core->count_rc ? SNAPSHOT_DRIVER_FAILED : SNAPSHOT_DRIVER_OK, core->count_rc ? text : "");
+}
+
 static void run_session(struct gpu_core *core)
 {
     gpu_inventory_refresh(core);
@@ -233,6 +241,8 @@ static void run_session(struct gpu_core *core)
     core->all_unknown_cycles = is_all_unknown ? core->all_unknown_cycles + 1 : 0;
     if (!core->ending_rc && core->all_unknown_cycles >= ALL_UNKNOWN_CYCLES)
         core->ending_rc = NVML_RC_UNKNOWN;
+    if (core->count_rc && !core->ending_rc && core->devices.len == 0)
+        core->ending_rc = core->count_rc; /* nothing is known, and nothing can be found out */
     if (core->n_values > 0) {
         note_hope(core);
         core->retry_wait_ns = 0;
@@ -245,7 +255,7 @@ static void run_session(struct gpu_core *core)
     } else if (core->count == 0 || !is_any_left(core)) {
         end_without_devices(core);
     } else {
-        set_state(core, SNAPSHOT_DRIVER_OK, "");
+        set_state_of_count(core);
         gpu_plan_write_periods(core);
     }
 }

@@ -83,6 +83,7 @@ struct gpu_core {
 
     /* of the cycle that is going on */
     int ending_rc; /* a code that ends the session, or 0 */
+    int count_rc;  /* why the GPUs could not be counted, or 0 */
     uint32_t n_values, n_unknown;
     uint32_t all_unknown_cycles; /* consecutive cycles in which every reading failed with 999 */
 };

@@ -416,7 +416,7 @@ static void refresh_all_mig(struct gpu_core *core)
 void gpu_inventory_refresh(struct gpu_core *core)
 {
     uint32_t count = 0;
-    int rc = nvml_read_count(core->nvml, &count);
+    int rc = core->count_rc = nvml_read_count(core->nvml, &count);
     if (rc != NVML_RC_SUCCESS) {
         if (!gpu_ends_session(core, rc))
             gpu_count_error(core, rc);

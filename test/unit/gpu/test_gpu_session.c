@@ -97,6 +97,37 @@ static void test_no_visible_gpu_is_a_failed_look(void **state)
     assert_false(bench_gpu(&b, 0)->is_lost); /* nobody said so: its readings age */
 }
 
+/* The reference's health case: the count fails, and is well again at the next look. */
+static void test_a_count_that_fails_is_a_state_and_the_readings_go_on(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b, 1);
+    bench_cycle(&b);
+    int64_t before_ns = bench_gpu(&b, 0)->readings[SNAPSHOT_UTILIZATION].taken_ns;
+    bench_rule(&b, "nvmlDeviceGetCount_v2", -1, NVML_RC_UNKNOWN);
+    bench_cycle(&b);
+    assert_int_equal(b.latest->driver, SNAPSHOT_DRIVER_FAILED);
+    assert_non_null(strstr(b.latest->driver_text, "does not count"));
+    assert_true(bench_gpu(&b, 0)->readings[SNAPSHOT_UTILIZATION].taken_ns > before_ns);
+    b.nvml.n_rules = 0;
+    bench_cycle(&b);
+    assert_int_equal(b.latest->driver, SNAPSHOT_DRIVER_OK);
+    assert_string_equal(b.latest->driver_text, "");
+}
+
+static void test_a_count_that_never_succeeds_asks_for_a_restart(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b, 1);
+    bench_rule(&b, "nvmlDeviceGetCount_v2", -1, NVML_RC_UNKNOWN);
+    bench_cycle(&b);
+    assert_int_equal(b.latest->driver, SNAPSHOT_DRIVER_FAILED);
+    bench_cycles(&b, 340);
+    assert_non_null(atomic_load(&b.shared.restart_reason));
+}
+
 static void test_the_wait_starts_small_again_after_a_success(void **state)
 {
     (void)state;
@@ -255,6 +286,8 @@ int main(void)
         cmocka_unit_test(test_all_gpus_lost_closes_nvml_and_tries_at_leisure),
         cmocka_unit_test(test_what_only_a_restart_ends_is_said_after_five_minutes),
         cmocka_unit_test(test_a_reading_ends_the_wish_for_a_restart),
+        cmocka_unit_test(test_a_count_that_fails_is_a_state_and_the_readings_go_on),
+        cmocka_unit_test(test_a_count_that_never_succeeds_asks_for_a_restart),
         cmocka_unit_test(test_nothing_but_unknown_errors_closes_the_session),
         cmocka_unit_test(test_release_lets_go_and_resume_takes_up_at_once),
         cmocka_unit_test(test_release_holds_while_there_is_no_driver),
