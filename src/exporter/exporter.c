@@ -91,6 +91,7 @@ static const struct device_family device_families[] = {
 struct page {
     struct promtext text;
     const struct snapshot *snapshot;
+    const struct snapshot_owners *owners;
     int64_t now_ns;
     const struct exporter_config *config;
 };
@@ -168,6 +169,32 @@ static void render_info(struct page *page)
                                         {"serial", d->serial}};
         memcpy(labels + DEVICE_LABELS, more, sizeof(more));
         promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
+    }
+}
+
+/* Who holds which device. A join on uuid gives device series the names of pods; on a shared device it gives several. */
+static void render_owners(struct page *page)
+{
+    static const struct promtext_family family = {
+        .name = P "owner", .help = "Containers that hold each device.", .type = PROMTEXT_INFO};
+    begin(page, &family);
+    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
+        size_t n;
+        const struct snapshot_holding *h = snapshot_owners_of(page->owners, page->snapshot->devices[i].uuid, &n);
+        for (size_t k = 0; k < n; k++) {
+            char index[16];
+            struct promtext_label labels[DEVICE_LABELS + 7];
+            device_labels(&page->snapshot->devices[i], index, labels);
+            struct promtext_label more[] = {{"pod_namespace", h[k].ns},
+                                            {"pod_name", h[k].pod},
+                                            {"container_name", h[k].container},
+                                            {"resource", h[k].resource},
+                                            {"sharing", h[k].is_shared ? "shared" : "exclusive"},
+                                            {"claim_namespace", h[k].claim_ns},
+                                            {"claim_name", h[k].claim}};
+            memcpy(labels + DEVICE_LABELS, more, sizeof(more));
+            promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
+        }
     }
 }
 
@@ -360,16 +387,17 @@ static void visit_sample(void *context, const struct metric_sample *sample)
     promtext_histogram(&v->page->text, labels, n, &h);
 }
 
-void exporter_render(struct exporter *x, const struct snapshot *snapshot, int64_t now_ns, enum promtext_format format,
-                     struct buf *out)
+void exporter_render(struct exporter *x, const struct snapshot *snapshot, const struct snapshot_owners *owners,
+                     int64_t now_ns, enum promtext_format format, struct buf *out)
 {
-    struct page page = {.snapshot = snapshot, .now_ns = now_ns, .config = &x->config};
+    struct page page = {.snapshot = snapshot, .owners = owners, .now_ns = now_ns, .config = &x->config};
     promtext_init(&page.text, out, format);
     render_build(&page);
     if (snapshot) {
         render_driver(&page);
         render_sampler(&page);
         render_info(&page);
+        render_owners(&page);
         render_up(&page);
         render_age(&page);
         for (size_t i = 0; i < ARRAY_LEN(device_families); i++)

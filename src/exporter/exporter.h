@@ -17,8 +17,9 @@ struct exporter_config {
 struct exporter *exporter_new(const struct exporter_config *config);
 void exporter_free(struct exporter *x); /* accepts NULL */
 
-/* Append the whole page. snapshot may be NULL: nothing read yet. Ages are taken at now_ns. */
-void exporter_render(struct exporter *x, const struct snapshot *snapshot, int64_t now_ns, enum promtext_format format,
-                     struct buf *out);
+/* Append the whole page. snapshot may be NULL: nothing read yet; owners may be NULL: not asked for. Ages are taken at
+ * now_ns. */
+void exporter_render(struct exporter *x, const struct snapshot *snapshot, const struct snapshot_owners *owners,
+                     int64_t now_ns, enum promtext_format format, struct buf *out);
 
 #endif

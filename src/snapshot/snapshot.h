@@ -189,6 +189,62 @@ bool snapshot_peak(const struct snapshot *s, const struct snapshot_device *d, en
 /* By UUID, any case; NULL if there is none. */
 const struct snapshot_device *snapshot_find_device(const struct snapshot *s, const char *uuid);
 
+/* ---- owners: which pods hold which devices ---- */
+
+/* How the last attempt to learn the owners went. */
+#define SNAPSHOT_OWNERS_STATES(X)                                                                                      \
+    X(OFF, "off")             /* not asked for */                                                                      \
+    X(STARTING, "starting")   /* no answer yet */                                                                      \
+    X(OK, "ok")               /* holdings are of that attempt */                                                       \
+    X(NO_SOCKET, "no_socket") /* the kubelet's socket is not there or nobody listens */                                \
+    X(DENIED, "denied")       /* it is there and may not be opened */                                                  \
+    X(FAILED, "failed")       /* any other failure; the text says which */
+enum snapshot_owners_state {
+#define X(id, name) SNAPSHOT_OWNERS_##id,
+    SNAPSHOT_OWNERS_STATES(X)
+#undef X
+};
+const char *snapshot_owners_state_name(enum snapshot_owners_state state);
+
+/* One container that holds one device. Texts belong to the owners; none is NULL; they come from the cluster and need
+ * escaping wherever they are shown. */
+struct snapshot_holding {
+    const char *uuid; /* of the GPU or MIG device; "" where the id names none that was ever seen (is_matched false) */
+    const char *device_id;            /* as listed; of several shares the first */
+    const char *ns, *pod, *container; /* namespace, pod and container name */
+    const char *resource;             /* "nvidia.com/gpu"; of DRA the driver's name */
+    const char *claim_ns, *claim;     /* DRA: the ResourceClaim; else "" */
+    bool is_matched;                  /* the device is in the snapshot that the answer was matched with */
+    bool is_shared;                   /* others may hold it too: a replica, or a claim with several holders */
+    bool is_dra;                      /* by a resource claim, not by the device plugin */
+    int replica;                      /* of the first share: "::7" is 7; -1 not a replica */
+    uint32_t shares;                  /* replicas of this device that the container has; at least 1 */
+};
+
+enum { SNAPSHOT_HOLDINGS_MAX = 4096 };
+
+/* Immutable. Where status is not OK the holdings are those of the last good answer, until they are too old. */
+struct snapshot_owners {
+    int64_t taken_ns; /* when the kubelet gave the holdings; 0 = never, or too long ago */
+    enum snapshot_owners_state state;
+    char text[SNAPSHOT_TEXT_MAX];  /* for people: what is wrong and the next step; "" when OK */
+    size_t n_pods;                 /* that the answer listed */
+    size_t n_matched, n_unmatched; /* ids of GPUs that name a device of the snapshot, and that do not */
+    size_t n_superseded; /* left out: an exclusive device that a later pod of the list has (its holder has ended) */
+    size_t n_dropped;    /* left out: beyond SNAPSHOT_HOLDINGS_MAX */
+    size_t n_holdings;
+    const struct snapshot_holding *holdings; /* by uuid, then namespace, pod, container */
+};
+
+/* A copy of *owners with everything that it points to and one reference; holdings are put in order. */
+struct snapshot_owners *snapshot_owners_new(const struct snapshot_owners *owners);
+struct snapshot_owners *snapshot_owners_ref(const struct snapshot_owners *owners);
+void snapshot_owners_unref(const struct snapshot_owners *owners); /* accepts NULL */
+/* The holdings of one device, as it spells its UUID, *ret_n of them in a row; NULL and 0 if there are none. owners may
+ * be NULL. */
+const struct snapshot_holding *snapshot_owners_of(const struct snapshot_owners *owners, const char *uuid,
+                                                  size_t *ret_n);
+
 /* ---- the writer's side: one thread ---- */
 
 struct snapshot_store;

@@ -48,6 +48,19 @@ static struct snapshot *make_snapshot(void)
     return s;
 }
 
+/* GPU 0 has one holder, the MIG device two replicas' worth of them, and one holds what was never seen. */
+static struct snapshot_owners *make_owners(void)
+{
+    static const struct snapshot_holding rows[] = {
+        {"GPU-0", "GPU-0", "ml", "trainer-0", "main", "nvidia.com/gpu", "", "", true, false, false, -1, 1},
+        {"MIG-2a", "MIG-2a::0", "web", "b-\"q\"\n", "a", "nvidia.com/mig-1g.10gb", "", "", true, true, false, 0, 1},
+        {"MIG-2a", "gpu-2-mig", "web", "c", "a", "gpu.nvidia.com", "web", "half", true, true, true, -1, 1},
+        {"GPU-gone", "GPU-gone", "ml", "trainer-1", "main", "nvidia.com/gpu", "", "", false, false, false, -1, 1},
+    };
+    return snapshot_owners_new(&(struct snapshot_owners){
+        .taken_ns = NOW, .state = SNAPSHOT_OWNERS_OK, .holdings = rows, .n_holdings = ARRAY_LEN(rows)});
+}
+
 static const double bounds[] = {0.001, 0.01};
 static const struct metric_desc histogram_desc = {.name = "keda_gpu_scaler_test_seconds",
                                                   .help = "Test.",
@@ -67,7 +80,9 @@ static void render_at(int64_t now_ns, enum promtext_format format, const struct 
     metric_add(metric_only(metric_register(metrics, &counter_desc)), 4);
     struct exporter *x = exporter_new(&(struct exporter_config){
         .metrics = metrics, .node_name = "node-1", .version = "1.2.3", .start_wall_ns = 1700000000 * NS_PER_S});
-    exporter_render(x, s, now_ns, format, out);
+    struct snapshot_owners *owners = make_owners();
+    exporter_render(x, s, owners, now_ns, format, out);
+    snapshot_owners_unref(owners);
     exporter_free(x);
     metrics_free(metrics);
     (void)page_check((struct str){out->data, out->len}, format); /* whatever is on it */
