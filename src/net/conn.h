@@ -67,7 +67,8 @@ struct net_listener {
     bool is_draining, is_done;
     void (*done)(void *context);
     void *context;
-    char *unlink_path; /* of a unix socket */
+    char *unlink_path;              /* of a unix socket */
+    struct file_stamp unlink_stamp; /* as we made it */
     char address[128];
 };
 

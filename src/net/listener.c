@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -100,10 +101,13 @@ static bool is_stale(const struct bound *bound)
 static int bind_unix(const char *path, struct err *e)
 {
     struct sockaddr_un un;
+    struct stat st;
     struct bound bound = {.len = sizeof(un)};
     if (net_fill_unix(path, &un, e) < 0)
         return -1;
     memcpy(&bound.address, &un, sizeof(un));
+    if (lstat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) /* it refuses connections as a stale socket does */
+        return err_set(e, ERR_UNAVAILABLE, "cannot listen on unix:%s: what is there is not a socket", path);
     int fd = open_socket(&bound);
     if (fd < 0 && errno == EADDRINUSE && is_stale(&bound)) {
         (void)unlink(path);
@@ -278,8 +282,10 @@ static void stop_accepting(struct net_listener *listener)
     listener->poll = NULL;
     file_close_cleanup(&listener->fd);
     listener->fd = -1;
-    if (listener->unlink_path)
-        (void)unlink(listener->unlink_path);
+    struct file_stamp now;
+    if (listener->unlink_path && file_stamp(listener->unlink_path, &now) == 0 &&
+        now.device == listener->unlink_stamp.device && now.inode == listener->unlink_stamp.inode)
+        (void)unlink(listener->unlink_path); /* still ours */
 }
 
 static void tell_done(void *context)
@@ -362,6 +368,8 @@ struct net_listener *net_listen(struct net_loop *loop, const struct net_listen_c
     listener->http1 = config->http1;
     listener->limits = config->limits ? config->limits : &net_limits_default;
     listener->unlink_path = path ? mem_strdup(path) : NULL;
+    if (path)
+        (void)file_stamp(path, &listener->unlink_stamp);
     net_timer_setup(&listener->pause, loop, resume_accepting, listener);
     net_timer_setup(&listener->grace, loop, grace_passed, listener);
     link_listener(listener);

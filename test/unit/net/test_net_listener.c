@@ -125,6 +125,54 @@ static void test_a_unix_socket_is_replaced_when_stale_and_removed_at_the_end(voi
     assert_int_equal(rmdir(dir), 0);
 }
 
+/* A path in a folder of its own, and the address that listens there. */
+static void make_path(char path[64], char address[80])
+{
+    char dir[] = "/tmp/net-test-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, 64, "%s/socket", dir);
+    (void)snprintf(address, 80, "unix:%s", path);
+}
+
+static void remove_path(char path[64])
+{
+    assert_int_equal(unlink(path), 0);
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(rmdir(path), 0);
+}
+
+static void test_a_file_that_is_no_socket_is_left_alone(void **state)
+{
+    struct world *w = (struct world *)*state;
+    char path[64], address[80];
+    struct err e;
+    make_path(path, address);
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    struct net_listen_config config = {.address = address, .h2 = &w->echo};
+    assert_null(net_listen(w->loop, &config, &e));
+    assert_non_null(strstr(e.text, "not a socket"));
+    remove_path(path); /* it is still there */
+}
+
+static void test_a_socket_file_of_somebody_else_is_not_removed(void **state)
+{
+    struct world *w = (struct world *)*state;
+    char path[64], address[80];
+    make_path(path, address);
+    listen_at(w, address);
+    assert_int_equal(unlink(path), 0); /* somebody tidied up, and another program took the place */
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    memcpy(un.sun_path, path, strlen(path) + 1);
+    int other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(other, (const struct sockaddr *)&un, sizeof(un)), 0);
+    net_listener_free(w->listener);
+    w->listener = NULL;
+    remove_path(path);
+    (void)close(other);
+}
+
 static void test_listening_fails_with_a_reason(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -161,6 +209,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_bare_port_takes_both_families),
         TEST(test_a_unix_socket_is_replaced_when_stale_and_removed_at_the_end),
+        TEST(test_a_file_that_is_no_socket_is_left_alone),
+        TEST(test_a_socket_file_of_somebody_else_is_not_removed),
         TEST(test_listening_fails_with_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
