@@ -308,9 +308,11 @@ void gpu_plan_sample_pcie(struct gpu_core *core)
 
 void gpu_plan_write_periods(struct gpu_core *core)
 {
-    int64_t *periods = core->header->field_period_ns;
+    int64_t *periods = core->header->field_period_ns, slow_ns = core->config.slow_period_ns;
+    if (slow_ns < core->config.period_ns) /* nothing is read more often than the main cycle comes round */
+        slow_ns = core->config.period_ns;
     for (size_t i = 0; i < GPU_ROW_COUNT; i++)
-        periods[gpu_plan[i].field] = gpu_plan[i].pace == GPU_SLOWLY ? core->config.slow_period_ns : 0;
+        periods[gpu_plan[i].field] = gpu_plan[i].pace == GPU_SLOWLY ? slow_ns : 0;
     int64_t n_sampled = 0;
     for (size_t i = 0; i < core->devices.len; i++)
         n_sampled += is_sampled(&core->devices.items[i], SNAPSHOT_PCIE_TX) +

@@ -318,6 +318,25 @@ static void test_slow_readings_are_taken_every_ten_seconds(void **state)
     assert_int_equal(b.latest->field_period_ns[SNAPSHOT_FAN_SPEED], 10 * NS_PER_S);
 }
 
+/* Nothing is read more often than the main cycle comes round, whatever the slow period says. */
+static void test_slow_readings_are_fresh_until_the_next_when_the_main_cycle_is_slower(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b, 1);
+    gpu_core_free(b.core);
+    b.core = gpu_core_new(&(struct gpu_config){.library_path = bench_library(), .period_ns = 60 * NS_PER_S}, &b.shared,
+                          bench_clock);
+    for (int i = 0; i < 4; i++) {
+        bench_cycle(&b);
+        bench_now_ns += 58 * NS_PER_S;
+        assert_true(snapshot_is_fresh(b.latest, bench_gpu(&b, 0), SNAPSHOT_ENCODER_UTILIZATION, bench_now_ns));
+        assert_true(snapshot_is_fresh(b.latest, bench_gpu(&b, 0), SNAPSHOT_POWER_LIMIT, bench_now_ns));
+        bench_now_ns += NS_PER_S;
+    }
+    assert_int_equal(b.latest->field_period_ns[SNAPSHOT_FAN_SPEED], 60 * NS_PER_S);
+}
+
 /* The driver serialises on one lock that the workload needs too: what a cycle costs has a ceiling. */
 static void test_a_cycle_makes_few_calls_per_gpu(void **state)
 {
@@ -377,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_gpm_permission_may_go_and_come_back),
         cmocka_unit_test(test_a_gpm_pair_is_seeded_anew_after_a_failure_and_after_a_gap),
         cmocka_unit_test(test_slow_readings_are_taken_every_ten_seconds),
+        cmocka_unit_test(test_slow_readings_are_fresh_until_the_next_when_the_main_cycle_is_slower),
         cmocka_unit_test(test_a_cycle_makes_few_calls_per_gpu),
         cmocka_unit_test(test_xids_are_counted_by_number_and_device),
     };
