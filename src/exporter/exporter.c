@@ -27,13 +27,13 @@ void exporter_free(struct exporter *x)
 /* One family of device readings. Change procedure: docs/metrics.md and the golden page change with it. */
 struct device_family {
     enum snapshot_field field;
-    double scale; /* to the unit in the name: percent -> ratio is 0.01 */
+    double divisor; /* to the unit in the name: percent -> ratio is 100 */
     struct promtext_family family;
 };
 #define P "keda_gpu_scaler_gpu_"
-#define ROW(field_, scale_, name_, type_, unit_, help_)                                                                \
+#define ROW(field_, divisor_, name_, type_, unit_, help_)                                                              \
     {                                                                                                                  \
-        .field = SNAPSHOT_##field_, .scale = (scale_), .family = {                                                     \
+        .field = SNAPSHOT_##field_, .divisor = (divisor_), .family = {                                                 \
             .name = P name_,                                                                                           \
             .help = (help_),                                                                                           \
             .unit = (unit_),                                                                                           \
@@ -41,8 +41,8 @@ struct device_family {
         }                                                                                                              \
     }
 static const struct device_family device_families[] = {
-    ROW(UTILIZATION, 0.01, "utilization_ratio", GAUGE, "ratio", "Share of time in which any kernel ran."),
-    ROW(MEMORY_UTILIZATION, 0.01, "memory_utilization_ratio", GAUGE, "ratio",
+    ROW(UTILIZATION, 100, "utilization_ratio", GAUGE, "ratio", "Share of time in which any kernel ran."),
+    ROW(MEMORY_UTILIZATION, 100, "memory_utilization_ratio", GAUGE, "ratio",
         "Share of time in which device memory was read or written."),
     ROW(MEMORY_USED, 1, "memory_used_bytes", GAUGE, "bytes",
         "Device memory in use, without the driver's reserve where the driver tells them apart."),
@@ -64,8 +64,8 @@ static const struct device_family device_families[] = {
     ROW(PCIE_LINK_WIDTH, 1, "pcie_link_lanes", GAUGE, NULL, "PCIe lanes of the link now."),
     ROW(NVLINK_TX, 1, "nvlink_transmit_bytes_per_second", GAUGE, NULL, "NVLink data that leaves the GPU, all links."),
     ROW(NVLINK_RX, 1, "nvlink_receive_bytes_per_second", GAUGE, NULL, "NVLink data that reaches the GPU, all links."),
-    ROW(ENCODER_UTILIZATION, 0.01, "encoder_utilization_ratio", GAUGE, "ratio", "Utilization of the video encoders."),
-    ROW(DECODER_UTILIZATION, 0.01, "decoder_utilization_ratio", GAUGE, "ratio", "Utilization of the video decoders."),
+    ROW(ENCODER_UTILIZATION, 100, "encoder_utilization_ratio", GAUGE, "ratio", "Utilization of the video encoders."),
+    ROW(DECODER_UTILIZATION, 100, "decoder_utilization_ratio", GAUGE, "ratio", "Utilization of the video decoders."),
     ROW(ECC_CORRECTED, 1, "ecc_corrected_errors", COUNTER, NULL, "Corrected ECC errors since the driver was loaded."),
     ROW(ECC_UNCORRECTED, 1, "ecc_uncorrected_errors", COUNTER, NULL,
         "Uncorrected ECC errors since the driver was loaded."),
@@ -75,16 +75,16 @@ static const struct device_family device_families[] = {
         "Memory rows remapped for uncorrected errors."),
     ROW(REMAPPED_ROWS_PENDING, 1, "remapped_rows_pending", GAUGE, NULL, "1 if rows wait for a reset to be remapped."),
     ROW(REMAPPED_ROWS_FAILED, 1, "remapped_rows_failed", GAUGE, NULL, "1 if a remapping failed."),
-    ROW(FAN_SPEED, 0.01, "fan_speed_ratio", GAUGE, "ratio", "Fan speed of its maximum."),
+    ROW(FAN_SPEED, 100, "fan_speed_ratio", GAUGE, "ratio", "Fan speed of its maximum."),
     ROW(RECOVERY_ACTION, 1, "recovery_action", GAUGE, NULL,
         "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain, 4 drain and reset."),
-    ROW(GRAPHICS_ACTIVITY, 0.01, "graphics_activity_ratio", GAUGE, "ratio",
+    ROW(GRAPHICS_ACTIVITY, 100, "graphics_activity_ratio", GAUGE, "ratio",
         "Share of time in which the graphics or compute engine was active."),
-    ROW(SM_ACTIVITY, 0.01, "sm_activity_ratio", GAUGE, "ratio", "Share of multiprocessor time with at least one warp."),
-    ROW(SM_OCCUPANCY, 0.01, "sm_occupancy_ratio", GAUGE, "ratio", "Warps resident of the most that could be."),
-    ROW(TENSOR_ACTIVITY, 0.01, "tensor_activity_ratio", GAUGE, "ratio",
+    ROW(SM_ACTIVITY, 100, "sm_activity_ratio", GAUGE, "ratio", "Share of multiprocessor time with at least one warp."),
+    ROW(SM_OCCUPANCY, 100, "sm_occupancy_ratio", GAUGE, "ratio", "Warps resident of the most that could be."),
+    ROW(TENSOR_ACTIVITY, 100, "tensor_activity_ratio", GAUGE, "ratio",
         "Share of time in which the tensor cores were active."),
-    ROW(DRAM_ACTIVITY, 0.01, "dram_activity_ratio", GAUGE, "ratio", "Share of time in which device memory moved data."),
+    ROW(DRAM_ACTIVITY, 100, "dram_activity_ratio", GAUGE, "ratio", "Share of time in which device memory moved data."),
 };
 
 /* The page in the making. */
@@ -144,7 +144,7 @@ static void render_field(struct page *page, const struct device_family *row)
         char index[16];
         struct promtext_label labels[DEVICE_LABELS];
         device_labels(d, index, labels);
-        promtext_sample(&page->text, labels, DEVICE_LABELS, d->readings[row->field].value * row->scale);
+        promtext_sample(&page->text, labels, DEVICE_LABELS, d->readings[row->field].value / row->divisor);
     }
 }
 

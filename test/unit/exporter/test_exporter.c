@@ -176,6 +176,30 @@ static void assert_on_page(struct buf *page, const char *part, bool is_there)
         fail_msg("%s ought to be %s", part, is_there ? "there" : "absent");
 }
 
+/* 57 * 0.01 is 0.5700000000000001 */
+static void test_percentages_are_ratios_without_noise(void **state)
+{
+    (void)state;
+    static const struct {
+        double percent;
+        const char *ratio;
+    } rows[] = {{0, "0"}, {35, "0.35"}, {57, "0.57"}, {70, "0.7"}, {95, "0.95"}, {100, "1"}};
+    struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+    struct snapshot_device *gpu = add(store, "GPU-0", SNAPSHOT_GPU, 0);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        BUF_AUTO struct buf page;
+        char line[128];
+        buf_init(&page, 1 << 20);
+        snapshot_store_record(store, gpu, SNAPSHOT_UTILIZATION, rows[i].percent, NOW);
+        struct snapshot *s = snapshot_store_publish(store, NOW);
+        render(PROMTEXT_TEXT, s, &page);
+        snapshot_unref(s);
+        (void)snprintf(line, sizeof(line), "utilization_ratio{gpu=\"0\",uuid=\"GPU-0\"} %s\n", rows[i].ratio);
+        assert_on_page(&page, line, true);
+    }
+    snapshot_store_free(store);
+}
+
 static void test_readings_leave_the_page_when_they_are_old(void **state)
 {
     (void)state;
@@ -272,6 +296,7 @@ int main(void)
         cmocka_unit_test(test_text_page_is_as_documented),
         cmocka_unit_test(test_openmetrics_page_is_as_documented),
         cmocka_unit_test(test_what_is_unknown_is_absent),
+        cmocka_unit_test(test_percentages_are_ratios_without_noise),
         cmocka_unit_test(test_readings_leave_the_page_when_they_are_old),
         cmocka_unit_test(test_what_is_newer_than_the_turn_is_not_of_negative_age),
         cmocka_unit_test(test_the_page_is_valid_for_whatever_was_read),
