@@ -216,8 +216,20 @@ int rpc_h2_on_frame_recv(struct rpc_h2 *h, const nghttp2_frame *frame)
     }
 }
 
+/* A reset that the peer provoked. nghttp2 tells of most causes beforehand, in on_invalid_frame, but not of all: DATA
+ * that does not fit the content-length is one. Each cause counts once. */
+static void on_provoked_reset(struct rpc_h2 *h)
+{
+    if (h->n_told_causes > 0)
+        h->n_told_causes--;
+    else
+        (void)rpc_h2_glitch(h);
+}
+
 void rpc_h2_on_frame_send(struct rpc_h2 *h, const nghttp2_frame *frame)
 {
+    if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code == NGHTTP2_PROTOCOL_ERROR)
+        on_provoked_reset(h);
     if (frame->hd.type != NGHTTP2_DATA && frame->hd.type != NGHTTP2_HEADERS)
         return;
     h->has_answered = true;
@@ -232,6 +244,7 @@ static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int
     (void)error;
     if (frame->hd.type == NGHTTP2_HEADERS)
         h->headers_since_ns = 0;
+    h->n_told_causes++;
     return rpc_h2_glitch(h);
 }
 

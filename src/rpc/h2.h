@@ -44,6 +44,7 @@ struct rpc_h2 {
     int64_t now_ns;
     int64_t opened_ns, last_read_ns, last_ping_ns, ping_sent_ns, headers_since_ns; /* 0 = none */
     struct rpc_bucket glitches, resets;
+    uint32_t n_told_causes; /* invalid frames counted as glitches whose RST_STREAM is still to come */
     int64_t window_credit;
     int64_t block_bytes, frames_in_turn;
     struct buf rest;            /* input beyond this turn's frames */

@@ -134,6 +134,18 @@ static size_t empty_data(uint8_t *out, int n)
     return len + peer_frame(out + len, 0, NGHTTP2_DATA, 0, 1);
 }
 
+/* MadeYouReset (CVE-2025-8671) by more DATA than the content-length says: the reset is ours. */
+static size_t wrong_length(uint8_t *out, int n)
+{
+    static const uint8_t three[] = {0x0f, 0x0d, 1, '3'}; /* content-length (static index 28), not indexed: "3" */
+    size_t len = put_block(out + 9);
+    memcpy(out + 9 + len, three, sizeof(three));
+    len += sizeof(three);
+    (void)peer_frame(out, len, NGHTTP2_HEADERS, H_END_HEADERS, 2 * n + 1);
+    memset(out + 9 + len + 9, 0, 10);
+    return 9 + len + peer_frame(out + 9 + len, 10, NGHTTP2_DATA, H_END_STREAM, 2 * n + 1) + 10;
+}
+
 static size_t padding_only(uint8_t *out, int n)
 {
     size_t len = n == 0 ? put_request(out, 1, H_END_HEADERS) : 0;
@@ -249,6 +261,7 @@ static const struct flood floods[] = {
     {"window overflow", window_overflow, 20000, false, true, 400, NET_LIMIT_GLITCHES_PER_S},
     {"self dependency", self_dependency, 20000, false, true, 100, NET_LIMIT_COUNT},
     {"bad headers", bad_headers, 20000, false, true, 400, NET_LIMIT_GLITCHES_PER_S},
+    {"wrong content-length", wrong_length, 20000, false, true, 400, NET_LIMIT_GLITCHES_PER_S},
     {"405 storm", bad_method, 20000, false, true, 400, NET_LIMIT_GLITCHES_PER_S},
     {"415 storm, deaf", no_content_type, 20000, true, true, 400, NET_LIMIT_GLITCHES_PER_S},
     {"streams beyond the limit", never_ending_requests, 20000, false, true, 1200, NET_LIMIT_COUNT},
