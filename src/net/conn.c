@@ -141,9 +141,9 @@ void net_conn_open(struct net_conn *conn, const struct net_protocol *protocol)
         int64_t age_ns = (int64_t)((double)limit_ns(conn, NET_LIMIT_CONNECTION_AGE_MS) * jitter);
         conn->age_at_ns = age_ns > 0 ? net_now_ns(loop) + age_ns : 0;
     }
-    loop->current = conn;
+    conn->n_calls++;
     conn->session = protocol->open(protocol->context, conn);
-    loop->current = NULL;
+    conn->n_calls--;
     if (!conn->session)
         net_conn_end(conn, NET_END_LOCAL);
     net_conn_update_poll(conn);
@@ -167,9 +167,9 @@ void net_conn_drain(struct net_conn *conn)
         net_conn_close(conn);
         return;
     }
-    conn->loop->current = conn;
+    conn->n_calls++;
     conn->protocol->drain(conn->session);
-    conn->loop->current = NULL;
+    conn->n_calls--;
 }
 
 /* ---- the end ---- */
@@ -247,20 +247,19 @@ static void bury(struct net_conn *conn)
         free(conn);
 }
 
-/* Sessions' close may end further connections and free listeners, which comes back here. The connection whose session
- * is being called stays for the end of the turn. */
+/* Sessions' close may end further connections and free listeners, which comes back here. Connections whose session is
+ * being called stay for the end of the turn. */
 void net_conns_bury(struct net_loop *loop)
 {
-    struct net_conn *spared = NULL;
-    while (loop->dead.len) {
-        struct net_conn *conn = loop->dead.items[--loop->dead.len];
-        if (conn == loop->current)
-            spared = conn;
-        else
-            bury(conn);
+    size_t i = loop->dead.len;
+    while (i > 0) {
+        struct net_conn *conn = loop->dead.items[--i];
+        if (conn->n_calls > 0)
+            continue;
+        loop->dead.items[i] = loop->dead.items[--loop->dead.len];
+        bury(conn);
+        i = loop->dead.len; /* the list is another one now */
     }
-    if (spared)
-        vec_push(&loop->dead, spared);
 }
 
 /* ---- public ---- */

@@ -47,6 +47,7 @@ struct net_conn {
     bool is_draining, is_busy, is_established;
     bool is_ended;    /* the peer has sent its last byte */
     bool wants_write; /* the last write or handshake step waits for room */
+    unsigned n_calls; /* of its session that are on the stack: it must stay */
     uint8_t n_sniffed;
     uint8_t sniffed[NET_PREFACE_BYTES];
     uint8_t ip_key[16];
@@ -90,7 +91,7 @@ void net_conns_read_again(struct net_loop *loop);
 /* Output of all is at its ceiling: end those that have stalled for a second. */
 void net_conns_relieve(struct net_loop *loop);
 
-/* A listener goes but its current connection cannot yet: keep that in the loop's list. */
+/* A listener goes but a connection whose session is being called cannot yet: keep that in the loop's list. */
 void net_conn_move_to_loop(struct net_conn *conn);
 
 /* Between conn.c and conn_io.c. */

@@ -86,9 +86,9 @@ static bool deliver_to_session(struct net_conn *conn, const uint8_t *bytes, size
 {
     if (conn->state != CONN_OPEN)
         return false;
-    conn->loop->current = conn;
+    conn->n_calls++;
     int rc = conn->protocol->receive(conn->session, bytes, len);
-    conn->loop->current = NULL;
+    conn->n_calls--;
     if (rc < 0)
         net_conn_close(conn);
     return conn->state == CONN_OPEN;
@@ -207,9 +207,9 @@ static void peer_ended(struct net_conn *conn)
     if (conn->state == CONN_SNIFF) {
         net_conn_end(conn, NET_END_PEER);
     } else if (conn->protocol->ended) {
-        conn->loop->current = conn;
+        conn->n_calls++;
         conn->protocol->ended(conn->session);
-        conn->loop->current = NULL;
+        conn->n_calls--;
     } else {
         net_conn_close(conn);
     }
@@ -376,7 +376,11 @@ static bool write_output(struct net_conn *conn)
  * that can overtake our last bytes. */
 static void finish_close(struct net_conn *conn)
 {
+    conn->n_calls++;
     net_conn_close_session(conn);
+    conn->n_calls--;
+    if (conn->state == CONN_DEAD)
+        return; /* it freed its listener */
     if (conn->tls)
         tls_shutdown(conn->tls);
     if (!conn->is_inbound || conn->is_ended) {
@@ -397,9 +401,9 @@ static void output_fell(struct net_conn *conn)
         look_for_pending(conn);
     if (!conn->protocol->writable || conn->state != CONN_OPEN)
         return;
-    conn->loop->current = conn;
+    conn->n_calls++;
     conn->protocol->writable(conn->session);
-    conn->loop->current = NULL;
+    conn->n_calls--;
 }
 
 static void flush(struct net_conn *conn)

@@ -430,8 +430,8 @@ void net_listener_free(struct net_listener *listener)
     file_close_cleanup(&listener->fd); /* where watching it failed */
     abort_conns(listener);
     net_conns_bury(loop);
-    if (listener->conns)
-        net_conn_move_to_loop(listener->conns); /* the one whose callback is running */
+    while (listener->conns)
+        net_conn_move_to_loop(listener->conns); /* those whose callbacks are running */
     net_timer_stop(&listener->pause);
     net_timer_stop(&listener->grace);
     net_defer_cancel(loop, listener);

@@ -68,7 +68,6 @@ struct net_loop {
     VEC(struct net_conn *) dirty; /* have output for the end of the turn */
     VEC(struct net_conn *) again; /* have input beyond this turn's budget */
     VEC(struct net_conn *) dead;  /* to be taken apart at the end of the turn */
-    struct net_conn *current;     /* whose session is being called */
     struct net_listener *listeners;
     struct net_conn *clients;
     struct map *per_ip; /* address -> size_t, open inbound connections */

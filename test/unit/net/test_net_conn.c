@@ -25,8 +25,10 @@ enum manner {
     ABORT_ON_RECEIVE,
     CLOSE_ON_RECEIVE,
     FREE_LISTENER_ON_RECEIVE,
+    DRAIN_AND_FREE_ON_RECEIVE,
     CLOSE_ON_DRAIN,
-    CALL_AGAIN
+    CALL_AGAIN,
+    FREE_LISTENER_ON_CLOSE
 };
 
 struct world {
@@ -81,8 +83,15 @@ static int receive(void *context, const uint8_t *bytes, size_t len)
         s->n_writable = 0; /* the session is still there */
         return 0;
     case CLOSE_ON_RECEIVE:
+    case FREE_LISTENER_ON_CLOSE:
         (void)net_conn_send(s->conn, "bye", 3);
         return -1;
+    case DRAIN_AND_FREE_ON_RECEIVE:
+        net_listener_drain(w->listener, NS_PER_S, NULL, NULL);
+        net_listener_free(w->listener);
+        w->listener = NULL;
+        s->n_writable = 0;
+        return 0;
     case FREE_LISTENER_ON_RECEIVE:
         net_listener_free(w->listener);
         w->listener = NULL;
@@ -120,6 +129,11 @@ static void close_session(void *context)
     s->w->n_closed++;
     if (s->w->last == s)
         s->w->last = NULL;
+    if (s->w->manner == FREE_LISTENER_ON_CLOSE) {
+        struct net_listener *listener = s->w->listener;
+        s->w->listener = NULL; /* it closes other sessions, which come here too */
+        net_listener_free(listener);
+    }
     buf_fini(&s->got);
     free(s);
 }
@@ -387,6 +401,41 @@ static void test_a_callback_may_free_its_listener(void **state)
     peer_say(fd, "x");
     peer_read_all(w->loop, fd, &w->got);
     peer_read_all(w->loop, other, &w->got);
+    assert_int_equal(w->n_closed, 2);
+    (void)close(fd);
+    (void)close(other);
+}
+
+static void test_a_callback_may_drain_its_listener_and_free_it(void **state)
+{
+    struct world *w = (struct world *)*state;
+    int other = connect_to(w), fd = connect_to(w);
+    w->manner = SILENT;
+    peer_say(other, "x");
+    turn_until(w->loop, w->n_open == 1);
+    w->manner = DRAIN_AND_FREE_ON_RECEIVE;
+    peer_say(fd, "x");
+    peer_read_all(w->loop, fd, &w->got);
+    peer_read_all(w->loop, other, &w->got);
+    assert_int_equal(w->n_closed, 2);
+    (void)close(fd);
+    (void)close(other);
+}
+
+static void test_the_close_of_a_session_may_free_its_listener(void **state)
+{
+    struct world *w = (struct world *)*state;
+    int other = connect_to(w), fd = connect_to(w);
+    w->manner = SILENT;
+    peer_say(other, "x");
+    turn_until(w->loop, w->n_open == 1);
+    w->manner = FREE_LISTENER_ON_CLOSE;
+    peer_say(fd, "x");
+    peer_read_all(w->loop, fd, &w->got);
+    peer_read_all(w->loop, other, &w->got);
+    assert_string_equal(buf_cstr(&w->got), "bye");
+    net_loop_skip(w->loop, 3 * NS_PER_S); /* nothing lingers */
+    turn_some(w->loop);
     assert_int_equal(w->n_closed, 2);
     (void)close(fd);
     (void)close(other);
@@ -716,6 +765,8 @@ int main(void)
         TEST(test_sending_after_close_is_refused),
         TEST(test_a_callback_may_end_its_connection),
         TEST(test_a_callback_may_free_its_listener),
+        TEST(test_a_callback_may_drain_its_listener_and_free_it),
+        TEST(test_the_close_of_a_session_may_free_its_listener),
         TEST(test_freeing_a_listener_closes_its_sessions_at_once),
         TEST(test_the_preface_has_an_absolute_deadline),
         TEST(test_a_session_must_establish_itself_within_the_preface_deadline),
