@@ -35,6 +35,7 @@ struct rig {
     struct trigger_cache *triggers;
     struct service *service;
     struct net_listener *listener;
+    struct net_limits limits; /* of the listener's connections; may change at any time */
     struct rpc_client *client;
     /* what the program was told */
     size_t n_observed, n_routine, n_refused;
@@ -86,8 +87,11 @@ static inline void rig_start(struct rig *r)
                                                       .observe = rig_observe,
                                                       .refuse = rig_refuse,
                                                       .observe_context = r});
-    r->listener = net_listen(
-        r->loop, &(struct net_listen_config){.address = "127.0.0.1:0", .h2 = rpc_server_protocol(r->server)}, &e);
+    r->limits = net_limits_default;
+    r->listener = net_listen(r->loop,
+                             &(struct net_listen_config){
+                                 .address = "127.0.0.1:0", .h2 = rpc_server_protocol(r->server), .limits = &r->limits},
+                             &e);
     if (!r->listener)
         fail_msg("%s", e.text);
     r->client =

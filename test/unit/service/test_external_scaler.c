@@ -375,6 +375,11 @@ static void test_metrics_drop_a_value_that_can_no_longer_be_given(void **state)
     assert_double_same(METRIC(&r, "keda_gpu_scaler_metric_errors", SUBJECT), 2);
     assert_double_same(METRIC(&r, "keda_gpu_scaler_metric_value", SUBJECT), (double)NAN);
     assert_double_same(METRIC(&r, "keda_gpu_scaler_metric_active", SUBJECT), (double)NAN);
+    node_read(&r.node, "GPU-0", SNAPSHOT_UTILIZATION, 60);
+    node_publish(&r.node);
+    rig_call(&r, SCALER "GetMetrics", packed_question("my.metric", m), &reply);
+    assert_double_same(METRIC(&r, "keda_gpu_scaler_metric_value", SUBJECT), 60);
+    assert_double_same(METRIC(&r, "keda_gpu_scaler_metric_errors", SUBJECT), 2);
 }
 
 static void test_refusals_are_counted_without_a_metric(void **state)

@@ -312,6 +312,50 @@ static void test_open_streams_are_counted_until_they_are_cancelled(void **state)
     service_tick(r.service);
 }
 
+/* The connection has room for one more message and no other. */
+static void fill_output(struct rig *r, bool is_full)
+{
+    r->limits.values[NET_LIMIT_OUTPUT_BYTES] = is_full ? 1 : net_limits_default.values[NET_LIMIT_OUTPUT_BYTES];
+}
+
+static void test_what_finds_no_room_is_sent_later(void **state)
+{
+    (void)state;
+    static struct reply streams[4];
+    RIG_WITH(r, 0);
+    reload_with(&r, &at_300);
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++)
+        rig_begin(&r, i < 2 ? SCALER "StreamIsActive" : SCALER "StreamMetricSpec", packed_ref(i < 2 ? PUSH : WATTS),
+                  &streams[i]);
+    rig_settle(&r);
+
+    node_wait(&r.node, 10);
+    read_all(&r, 50);
+    fill_output(&r, true);
+    service_tick(r.service);
+    fill_output(&r, false);
+    rig_settle(&r);
+    assert_int_equal(streams[0].n_messages + streams[1].n_messages, 1);
+    node_wait(&r.node, 10);
+    read_all(&r, 50);
+    tick_after(&r, 0);
+    tick_after(&r, 0);
+    assert_int_equal(streams[0].n_messages, 1);
+    assert_int_equal(streams[1].n_messages, 1);
+
+    struct trigger_settings settings = {.default_scope = TRIGGER_NODE, .defaults = &at_250, .n_defaults = 1};
+    trigger_cache_flush(r.triggers, &settings);
+    fill_output(&r, true);
+    service_reload(r.service);
+    fill_output(&r, false);
+    rig_settle(&r);
+    assert_int_equal(streams[2].n_messages + streams[3].n_messages, 3);
+    tick_after(&r, 0);
+    tick_after(&r, 0);
+    assert_int_equal(streams[2].n_messages, 2);
+    assert_int_equal(streams[3].n_messages, 2);
+}
+
 /* Metadata that nobody needs, as much as a request may have: 60 kB each, 4 MiB in all. */
 static void test_all_streams_together_hold_bounded_memory(void **state)
 {
@@ -352,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_a_reload_that_refuses_a_trigger_ends_its_streams_with_the_refusal),
         cmocka_unit_test(test_a_reload_changes_what_a_push_stream_compares_with),
         cmocka_unit_test(test_open_streams_are_counted_until_they_are_cancelled),
+        cmocka_unit_test(test_what_finds_no_room_is_sent_later),
         cmocka_unit_test(test_all_streams_together_hold_bounded_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
