@@ -86,8 +86,9 @@ static void age_passed(struct net_conn *conn)
         return;
     }
     net_limit_hit(conn->loop, NET_LIMIT_CONNECTION_AGE_MS);
-    conn->age_at_ns = net_now_ns(conn->loop) + limit_ns(conn, NET_LIMIT_CONNECTION_AGE_GRACE_MS);
     net_conn_drain(conn);
+    if (conn->state == CONN_OPEN)
+        conn->age_at_ns = net_now_ns(conn->loop) + limit_ns(conn, NET_LIMIT_CONNECTION_AGE_GRACE_MS);
 }
 
 static void deadline_passed(void *context)
@@ -163,6 +164,7 @@ void net_conn_drain(struct net_conn *conn)
     if (conn->is_draining || conn->state == CONN_DEAD || conn->state == CONN_LINGER || conn->state == CONN_CLOSING)
         return;
     conn->is_draining = true;
+    conn->age_at_ns = 0; /* whoever drains sets its own limit */
     if (conn->state != CONN_OPEN || !conn->protocol->drain) {
         net_conn_close(conn);
         return;

@@ -729,6 +729,23 @@ static void test_draining_ends_by_its_grace(void **state)
     (void)close(fd);
 }
 
+/* The drain's grace counts then, whatever age the connection reaches meanwhile. */
+static void test_a_connection_that_grows_old_while_it_drains_has_its_grace(void **state)
+{
+    struct world *w = (struct world *)*state;
+    int fd = open_stalled(w);
+    net_loop_skip(w->loop, 26 * 60 * NS_PER_S);
+    turn_some(w->loop);
+    net_listener_drain(w->listener, 10 * 60 * NS_PER_S, note, &w->is_drained);
+    net_loop_skip(w->loop, 9 * 60 * NS_PER_S);
+    turn_some(w->loop);
+    assert_int_equal(w->n_closed, 0);
+    net_loop_skip(w->loop, 60 * NS_PER_S);
+    turn_until(w->loop, w->is_drained);
+    assert_int_equal(w->n_closed, 1);
+    (void)close(fd);
+}
+
 static void test_draining_without_connections_is_done_at_once(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -782,6 +799,7 @@ int main(void)
         TEST(test_without_free_descriptors_peers_are_turned_away_and_accepting_goes_on),
         TEST(test_draining_lets_sessions_finish),
         TEST(test_draining_ends_by_its_grace),
+        TEST(test_a_connection_that_grows_old_while_it_drains_has_its_grace),
         TEST(test_draining_without_connections_is_done_at_once),
         TEST(test_a_loop_that_goes_ends_everything),
     };
