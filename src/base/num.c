@@ -110,3 +110,19 @@ void num_format_double(char out[NUM_TEXT_MAX], double value)
             return;
     }
 }
+
+void num_format_milli(char out[NUM_TEXT_MAX], double value)
+{
+    if (!(fabs(value) < 1e15)) {
+        num_format_double(out, value);
+        return;
+    }
+    (void)snprintf(out, NUM_TEXT_MAX, "%.3f", value);
+    char *end = out + strlen(out);
+    while (end[-1] == '0')
+        *--end = '\0';
+    if (end[-1] == '.')
+        end[-1] = '\0';
+    if (strcmp(out, "-0") == 0)
+        (void)memmove(out, out + 1, sizeof("0"));
+}

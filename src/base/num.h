@@ -20,5 +20,8 @@ int num_parse_bool(struct str text, bool *ret) __attribute__((warn_unused_result
 enum { NUM_TEXT_MAX = 32 };
 /* The shortest decimal that reads back as the same double; "NaN", "+Inf", "-Inf" as Prometheus spells them. */
 void num_format_double(char out[NUM_TEXT_MAX], double value);
+/* For people: rounded to thousandths, as the HPA counts, without zeros at the end; from 1e15 on, and where it is no
+ * number, as num_format_double. */
+void num_format_milli(char out[NUM_TEXT_MAX], double value);
 
 #endif

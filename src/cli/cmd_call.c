@@ -121,10 +121,11 @@ static void begin_text(struct question *q, const char *what)
     (void)buf_printf(&q->out, "%s%s%-8s ", q->time, *q->time ? " " : "", what);
 }
 
+/* People see thousandths, as the HPA counts; JSON has every digit that was sent. */
 static void print_number(struct question *q, const char *what, const char *name, double number)
 {
     char text[NUM_TEXT_MAX];
-    num_format_double(text, number);
+    num_format_milli(text, number);
     if (q->is_json) {
         struct json j;
         begin_json(q, &j);

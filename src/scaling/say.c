@@ -5,7 +5,9 @@
 
 static void say_number(struct buf *out, const char *before, double value)
 {
-    (void)buf_printf(out, "%s%.6g", before, value);
+    char number[NUM_TEXT_MAX];
+    num_format_milli(number, value);
+    (void)buf_printf(out, "%s%s", before, number);
 }
 
 static void say_interval(const struct scaling_rules *rules, const struct scaling_result *r, struct buf *out)

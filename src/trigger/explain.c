@@ -108,8 +108,8 @@ static void trigger_text(const struct trigger *t, struct buf *out)
 {
     char target[NUM_TEXT_MAX], activation[NUM_TEXT_MAX];
     const char *unit = trigger_metric_unit(t->metric);
-    trigger_show_number(target, t->target);
-    trigger_show_number(activation, t->activation);
+    num_format_milli(target, t->target);
+    num_format_milli(activation, t->activation);
     (void)buf_printf(out, "trigger  %s: %s of %s in scope %s, target %s %s, active above %s %s%s%s\n", t->metric_name,
                      scaling_aggregation_name(t->aggregation), trigger_metric_name(t->metric),
                      trigger_scope_name(t->scope), target, unit, activation, unit, t->profile[0] ? ", profile " : "",
@@ -119,7 +119,7 @@ static void trigger_text(const struct trigger *t, struct buf *out)
 static void result_text(const struct trigger_evaluation *ev, const struct trigger_explanation *said, struct buf *out)
 {
     char value[NUM_TEXT_MAX];
-    trigger_show_number(value, ev->value);
+    num_format_milli(value, ev->value);
     if (ev->value_error.class == ERR_NONE)
         (void)buf_printf(out, "value    %s %s: %s\n", value, trigger_metric_unit(ev->trigger->metric), said->rule);
     else
@@ -135,8 +135,8 @@ static void input_text(const struct trigger_input *in, const char *unit, struct 
 {
     char value[NUM_TEXT_MAX] = "-", counted[NUM_TEXT_MAX], age[TRIGGER_AGE_MAX];
     if (in->has_value)
-        trigger_show_number(value, in->value);
-    trigger_show_number(counted, in->counted);
+        num_format_milli(value, in->value);
+    num_format_milli(counted, in->counted);
     trigger_show_age(age, in->age_ns);
     (void)buf_printf(out, "input    GPU %d %s %s: %s, %s%s%s, read %s, %s%s\n", in->device->index, in->device->uuid,
                      trigger_input_label(in), trigger_input_state_name(in->state), value, in->has_value ? " " : "",

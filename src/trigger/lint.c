@@ -26,7 +26,7 @@ static void lint_reach(struct trigger *t)
 {
     bool is_value = strcmp(t->hpa_metric_type, "Value") == 0;
     char target[NUM_TEXT_MAX];
-    trigger_show_number(target, t->target);
+    num_format_milli(target, t->target);
     if (!is_value && is_bounded(t))
         trigger_warn(
             t->warnings, &t->n_warnings,

@@ -114,8 +114,8 @@ static void choose_target(struct draft *d, double target, enum trigger_key from)
     bool is_other = d->t->target < target || d->t->target > target;
     if (d->target_from && is_other) {
         char old[NUM_TEXT_MAX], new[NUM_TEXT_MAX];
-        trigger_show_number(old, d->t->target);
-        trigger_show_number(new, target);
+        num_format_milli(old, d->t->target);
+        num_format_milli(new, target);
         WARN(d, "%s %s overrules %s %s", key_name(from), new, d->target_from, old);
     }
     d->t->target = target;
@@ -150,7 +150,7 @@ static int refuse_memory_free(const struct draft *d, const struct trigger_value 
     bool is_read = !target || num_parse_double(target->text, &free_percent) == 0;
     if (is_read && free_percent > 0 && free_percent < 100) {
         char used[NUM_TEXT_MAX];
-        trigger_show_number(used, 100 - free_percent);
+        num_format_milli(used, 100 - free_percent);
         (void)snprintf(instead, sizeof(instead), "\"%s\"", used);
     }
     char key[TRIGGER_SHOWN_MAX];
@@ -272,11 +272,11 @@ static int read_activation(struct draft *d, struct err *e)
         return -1;
     bool is_of_profile = d->profile && trigger_metrics_are_same(t->metric, d->profile->metric);
     char target[NUM_TEXT_MAX], activation[NUM_TEXT_MAX];
-    trigger_show_number(target, t->target);
+    num_format_milli(target, t->target);
     if (!v && is_of_profile)
         t->activation = d->profile->activation;
     if (d->profile && !is_of_profile) {
-        trigger_show_number(activation, d->profile->activation);
+        num_format_milli(activation, d->profile->activation);
         if (!v && d->profile->activation > 0)
             WARN(d, "activation threshold %s of profile %s is for %s: 0 applies", activation, d->profile->name,
                  trigger_metric_name(d->profile->metric));

@@ -43,7 +43,7 @@ void trigger_say_device(struct buf *out, const struct snapshot_device *d)
 static void say_value(struct buf *out, const struct trigger_evaluation *ev, double value)
 {
     char number[NUM_TEXT_MAX];
-    trigger_show_number(number, value);
+    num_format_milli(number, value);
     (void)buf_printf(out, "%s %s", number, trigger_metric_unit(ev->trigger->metric));
 }
 

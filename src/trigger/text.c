@@ -1,7 +1,6 @@
 /* How numbers and foreign texts look in sentences. Knows nothing of triggers but the sizes of their texts. */
 #include "trigger/text.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,20 +29,6 @@ void trigger_show(char out[TRIGGER_SHOWN_MAX], struct str text)
     }
     bool is_cut = len < text.len;
     memcpy(out + len, is_cut ? "..." : "", is_cut ? 4 : 1);
-}
-
-void trigger_show_number(char out[NUM_TEXT_MAX], double number)
-{
-    if (!(fabs(number) < 1e15)) {
-        num_format_double(out, number);
-        return;
-    }
-    (void)snprintf(out, NUM_TEXT_MAX, "%.3f", number);
-    char *end = out + strlen(out);
-    while (end[-1] == '0')
-        *--end = '\0';
-    if (end[-1] == '.')
-        end[-1] = '\0';
 }
 
 void trigger_show_age(char out[TRIGGER_AGE_MAX], int64_t age_ns)

@@ -8,9 +8,6 @@
 enum { TRIGGER_SHOWN_MAX = 84 };
 void trigger_show(char out[TRIGGER_SHOWN_MAX], struct str text);
 
-/* A number: at most three decimals, no trailing zeros. */
-void trigger_show_number(char out[NUM_TEXT_MAX], double number);
-
 /* How long ago something was: "never" below 0, "under 1s ago", "12s ago". */
 enum { TRIGGER_AGE_MAX = TIME_DURATION_MAX + 8 };
 void trigger_show_age(char out[TRIGGER_AGE_MAX], int64_t age_ns);

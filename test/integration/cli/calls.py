@@ -51,6 +51,7 @@ TEXTS = [
     (("spec", "-m", "profile=training"), r"^target   keda_gpu_training = 90\n$"),
     (("metrics", "-m", "window=0"), r"^value     = 70\n$|^value    keda_gpu_metric = 70\n$"),
     (("metrics", "--metric-name", "mine", "-m", "window=0"), r"^value    mine = 70\n$"),
+    (("metrics", "-m", "metricType=power_draw", "-m", "aggregation=avg"), r"^value    keda_gpu_metric = \d+(\.\d{1,3})?\n$"),
     (("active", "-m", "activationThreshold=71"), r"^active   false\n$"),
     (("active", "-m", "activationThreshold=69", "-o", "json"), r'^{"active":true}\n$'),
     (("health",), r"^health   SERVING\n$"),

@@ -174,6 +174,38 @@ static void test_doubles_are_written_as_short_as_exact(void **state)
     }
 }
 
+static void test_numbers_for_people_are_rounded_to_thousandths(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        const char *want;
+    } cases[] = {
+        {0, "0"},
+        {-0.0, "0"},
+        {0.0004, "0"},
+        {-0.0004, "0"},
+        {0.0005001, "0.001"},
+        {-0.25, "-0.25"},
+        {80, "80"},
+        {100, "100"},
+        {59.499999999999986, "59.5"},
+        {50.22131217891342, "50.221"},
+        {1189.2331494123573, "1189.233"},
+        {25165824, "25165824"},
+        {1e12, "1000000000000"},
+        {999999999999999.0, "999999999999999"},
+        {1e15, "1e+15"},
+        {(double)NAN, "NaN"},
+        {-(double)INFINITY, "-Inf"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[NUM_TEXT_MAX];
+        num_format_milli(text, cases[i].value);
+        assert_string_equal(text, cases[i].want);
+    }
+}
+
 /* xorshift: the same numbers in every run. */
 static uint64_t next_random(uint64_t *seed)
 {
@@ -218,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_booleans_have_four_spellings_each),
         cmocka_unit_test(test_doubles_are_written_as_short_as_exact),
         cmocka_unit_test(test_every_double_survives_being_written_and_read),
+        cmocka_unit_test(test_numbers_for_people_are_rounded_to_thousandths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

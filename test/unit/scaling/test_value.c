@@ -594,6 +594,24 @@ static void test_the_sentence_has_the_numbers(void **state)
     assert_string_equal(buf_cstr(&text), "no pod that ought to be read could be read; pods: 1 missing");
 }
 
+/* 25 GB/s over PCIe are 25165824 kB/s, and no 2.51658e+07. */
+static void test_large_and_fractional_numbers_are_written_out(void **state)
+{
+    (void)state;
+    ARENA_AUTO struct arena arena;
+    arena_init(&arena, ARENA_BYTES);
+    struct scaling_rules rules = rules_of(SCALING_AVG);
+    rules.target = 20000000;
+    rules.ceiling = 0;
+    const struct scaling_pod pods[] = {M(25165824), M(1.0 / 3)};
+    struct scaling_result r = evaluate_rules(&rules, 2, pods, 2, &arena);
+    BUF_AUTO struct buf text;
+    buf_init(&text, 1024);
+    scaling_say(&rules, &r, NULL, &text);
+    assert_string_equal(buf_cstr(&text), "avg of 2: 25165824.333, asks for 2, present 2: every pod is known; pods: 2 "
+                                         "measured; value 25165824.333 for target 20000000");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -617,6 +635,7 @@ int main(void)
         cmocka_unit_test(test_training_is_active_while_it_has_a_pod_that_is_not_stuck),
         cmocka_unit_test(test_activity_of_memory_is_honest_memory_or_utilisation),
         cmocka_unit_test(test_the_sentence_has_the_numbers),
+        cmocka_unit_test(test_large_and_fractional_numbers_are_written_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
