@@ -25,18 +25,22 @@ static bool is_bounded(const struct trigger *t)
 static void lint_reach(struct trigger *t)
 {
     bool is_value = strcmp(t->hpa_metric_type, "Value") == 0;
-    char target[NUM_TEXT_MAX];
+    double acts_above = t->target * (1 + HPA_TOLERANCE);
+    char target[NUM_TEXT_MAX], least[NUM_TEXT_MAX];
     num_format_milli(target, t->target);
-    if (!is_value && is_bounded(t))
+    num_format_milli(least, acts_above);
+    if (is_bounded(t) && acts_above >= 100)
         trigger_warn(
             t->warnings, &t->n_warnings,
-            "never past %.0f replica%s: %s of %s is at most 100, and under AverageValue (KEDA's default) the HPA "
+            "never grows: %s of %s is at most 100, and with target %s the HPA adds replicas only above %s (its "
+            "tolerance is 10 %%)",
+            scaling_aggregation_name(t->aggregation), trigger_metric_name(t->metric), target, least);
+    else if (is_bounded(t) && !is_value)
+        trigger_warn(
+            t->warnings, &t->n_warnings,
+            "never past %.0f replicas: %s of %s is at most 100, and under AverageValue (KEDA's default) the HPA "
             "asks for value / %s; aggregation sum or metricType Value reach further",
-            ceil(100 / t->target), t->target < 100 ? "s" : "", scaling_aggregation_name(t->aggregation),
-            trigger_metric_name(t->metric), target);
-    if (is_bounded(t) && 100 / t->target <= 1 + HPA_TOLERANCE)
-        trigger_warn(t->warnings, &t->n_warnings,
-                     "never grows: the value is at most 100, within the HPA's 10 %% tolerance of target %s", target);
+            ceil(100 / t->target), scaling_aggregation_name(t->aggregation), trigger_metric_name(t->metric), target);
     if (is_value && t->aggregation == SCALING_SUM)
         trigger_warn(t->warnings, &t->n_warnings,
                      "runs away: under Value the HPA multiplies the present count by value / target, and a sum grows "
@@ -45,13 +49,17 @@ static void lint_reach(struct trigger *t)
 
 static void lint_activation(struct trigger *t)
 {
+    char target[NUM_TEXT_MAX], activation[NUM_TEXT_MAX];
+    num_format_milli(target, t->target);
+    num_format_milli(activation, t->activation);
     if (is_percent(t) && t->activation >= 100)
         trigger_warn(t->warnings, &t->n_warnings, "never active: %s cannot be above 100",
                      trigger_metric_name(t->metric));
     else if (t->activation > t->target)
         trigger_warn(t->warnings, &t->n_warnings,
-                     "activationThreshold is above the target: at zero or at work, but "
-                     "nothing between");
+                     "activationThreshold %s is above target %s: at loads between them the workload is taken for idle "
+                     "while the HPA would add replicas",
+                     activation, target);
 }
 
 static void lint_memory(struct trigger *t)

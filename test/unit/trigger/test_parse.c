@@ -538,12 +538,15 @@ static const struct {
     {{"tritonEndpoint", "http://a/m"}, "tritonEndpoint has no effect"},
     {{"targetValue", "80"}, "never past 2 replicas: max of gpu_utilization"},
     {{"targetValue", "30"}, "never past 4 replicas"},
-    {{"targetValue", "100"}, "never past 1 replica:"},
+    {{"targetValue", "100"}, "!never past"}, /* it never grows: once is enough */
+    {{"targetValue", "100"}, "at most 100, and with target 100 the HPA adds replicas only above 110"},
+    {{"targetValue", "200", "hpaMetricType", "Value"}, "with target 200 the HPA adds replicas only above 220"},
     {{"targetValue", "80", "aggregation", "sum"}, "!never past"},
     {{"targetValue", "80", "hpaMetricType", "Value"}, "!never past"},
     {{"targetValue", "80", "hpaMetricType", "AverageValue"}, "never past 2"},
     {{"targetValue", "80", "metricType", "power_draw"}, "!never past"},
-    {{"targetValue", "91"}, "never grows"},
+    {{"targetValue", "91"}, "never grows: max of gpu_utilization is at most 100"},
+    {{"targetValue", "91"}, "only above 100.1 "},
     {{"targetValue", "90"}, "!never grows"},
     {{"hpaMetricType", "Value", "aggregation", "sum"}, "runs away"},
     {{"hpaMetricType", "Value", "aggregation", "avg"}, "!runs away"},
@@ -551,8 +554,8 @@ static const struct {
     {{"metricType", "memory_used_mib", "targetValue", "30000"}, "memory is no load"},
     {{"metricType", "memory_utilization"}, "!memory is no load"},
     {{"activationThreshold", "100"}, "never active: gpu_utilization cannot be above 100"},
-    {{"activationThreshold", "99"}, "activationThreshold is above the target"},
-    {{"activationThreshold", "80"}, "!activationThreshold is above"},
+    {{"activationThreshold", "99"}, "activationThreshold 99 is above target 80"},
+    {{"activationThreshold", "80"}, "!activationThreshold 80 is above"},
 };
 
 static void test_warnings_come_where_they_apply_and_only_there(void **state)
