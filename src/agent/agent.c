@@ -94,24 +94,18 @@ static void log_refusal(void *context, const struct service_refusal *r)
 
 /* ---- stop ---- */
 
-static void finish(void *context)
-{
-    struct agent *a = context;
-    net_loop_stop(a->loop);
-}
-
+/* A listener's last connection is gone, or its time is over. */
 static void on_drained(void *context)
 {
     struct agent *a = context;
     if (--a->n_draining == 0)
-        finish(a);
+        net_loop_stop(a->loop);
 }
 
 static void start_drain(void *context)
 {
     struct agent *a = context;
     a->n_draining = a->n_listeners;
-    net_timer_start(a->deadline, a->config->drain_ns, 0);
     for (size_t i = 0; i < a->n_listeners; i++) /* at least one */
         net_listener_drain(a->listeners[i], a->config->drain_ns, on_drained, a);
 }
@@ -122,7 +116,7 @@ static void on_terminate(void *context)
     struct agent *a = context;
     if (a->is_draining) {
         log_warn("agent", "second signal: ends at once");
-        finish(a);
+        net_loop_stop(a->loop);
         return;
     }
     a->is_draining = true;
@@ -299,7 +293,6 @@ static int start(struct agent *a, struct err *e)
     a->wakeup = net_wakeup_new(a->loop, on_wakeup, a, e);
     if (!a->wakeup || add_signals(a, e) < 0 || listen_all(a, e) < 0)
         return -1;
-    a->deadline = net_timer_new(a->loop, finish, a);
     a->delay = net_timer_new(a->loop, start_drain, a);
     a->second = net_timer_new(a->loop, on_second, a);
     net_timer_start(a->second, NS_PER_S, NS_PER_S);
@@ -317,7 +310,6 @@ static void stop(struct agent *a)
         net_signal_free(a->signals[i]);
     net_timer_free(a->second);
     net_timer_free(a->delay);
-    net_timer_free(a->deadline);
     net_wakeup_free(a->wakeup);
     rpc_server_free(a->rpc);
     http_server_free(a->http);

@@ -26,7 +26,7 @@ struct agent {
     size_t n_listeners;
     struct gpu_sampler *sampler;
     struct net_wakeup *wakeup;
-    struct net_timer *second, *delay, *deadline; /* each second; before the drain; its longest time */
+    struct net_timer *second, *delay; /* each second; once, before the drain */
     struct net_signal *signals[5];
     size_t n_signals;
     const struct snapshot *snapshot; /* a reference; NULL before the first */
