@@ -246,9 +246,8 @@ static int on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t stream_id, 
 
 static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
 {
-    struct rpc_client_session *s = session_of(user_data);
     struct rpc_client_call *call = call_of(ng, frame->hd.stream_id);
-    s->h2.headers_since_ns = s->h2.now_ns;
+    (void)user_data;
     if (call && !call->has_headers)
         call->http_status = -1; /* a 1xx answer came before */
     return 0;

@@ -1,11 +1,10 @@
-/* HTTP/2 sessions as both ends share them: input in slices, output by frames, and the budgets of the abuse table. It
+/* HTTP/2 sessions as both ends share them: input and output by frames, and the budgets of the abuse table. It
  * does not know what a stream carries. */
 #include "rpc/h2.h"
 
 #include <string.h>
 
 enum {
-    SLICE_BYTES = 4096,       /* between two looks at the frame budget */
     REST_BYTES_MAX = 262144,  /* input that waits for the next turn: what one receive brought, and no more */
     RESET_RATE_HEADROOM = 2,  /* nghttp2's own reset limit stands behind ours */
     WINDOW_CREDIT_MAX = 4000, /* WINDOW_UPDATE frames that need no DATA of ours to explain them */
@@ -72,8 +71,10 @@ static int spend_window_credit(struct rpc_h2 *h)
 static int on_block_begin(struct rpc_h2 *h, size_t length, bool is_first)
 {
     h->block_bytes = (is_first ? 0 : h->block_bytes) + (int64_t)length;
-    if (is_first)
+    if (is_first) {
         earn_window_credit(h);
+        h->headers_since_ns = h->now_ns;
+    }
     if (h->block_bytes <= 4 * rpc_h2_limit(h, NET_LIMIT_HEADER_LIST_BYTES))
         return 0;
     return rpc_h2_trip(h, NET_LIMIT_HEADER_LIST_BYTES, NGHTTP2_ENHANCE_YOUR_CALM, "header_list_too_large");
@@ -145,28 +146,35 @@ static size_t head_bytes(const struct rpc_h2 *h)
     return is_priority ? sizeof(h->scan_head) : RPC_FRAME_HEAD_BYTES;
 }
 
-/* Find the frames in the input before nghttp2 does: it tells nobody of those that it ignores (unknown types, closed
- * streams). 0 or rpc_h2_trip's value. */
-static int scan(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
+static void on_frame_end(struct rpc_h2 *h)
 {
-    while (len > 0) {
-        size_t n = h->scan_skip < len ? h->scan_skip : len;
-        h->scan_skip -= n;
-        bytes += n;
-        len -= n;
-        for (; len > 0 && h->scan_len < head_bytes(h); len--)
-            h->scan_head[h->scan_len++] = *bytes++;
+    bool is_block = h->scan_head[3] == NGHTTP2_HEADERS || h->scan_head[3] == NGHTTP2_CONTINUATION;
+    if (is_block && (h->scan_head[4] & NGHTTP2_FLAG_END_HEADERS))
+        h->headers_since_ns = 0;
+}
+
+/* Find the next frame in the input before nghttp2 does: it tells nobody of those that it ignores (unknown types, closed
+ * streams). Returns how many bytes reach to its end, at most len, or -1 when rpc_h2_trip was called. */
+static ssize_t scan(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
+{
+    size_t at = 0;
+    if (h->scan_skip == 0) {
+        while (at < len && h->scan_len < head_bytes(h))
+            h->scan_head[h->scan_len++] = bytes[at++];
         if (h->scan_len < head_bytes(h))
-            return 0;
+            return (ssize_t)at;
         const uint8_t *head = h->scan_head; /* RFC 9113 section 4.1 */
         size_t length = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
         h->scan_skip = length - (h->scan_len - RPC_FRAME_HEAD_BYTES);
         h->scan_len = 0;
-        int rv = on_frame_head(h, length, head);
-        if (rv != 0)
-            return rv;
+        if (on_frame_head(h, length, head) != 0)
+            return -1;
     }
-    return 0;
+    size_t n = h->scan_skip < len - at ? h->scan_skip : len - at;
+    h->scan_skip -= n;
+    if (h->scan_skip == 0)
+        on_frame_end(h);
+    return (ssize_t)(at + n);
 }
 
 /* gRFC A8: pings that come too soon without anything of ours in between. */
@@ -201,9 +209,6 @@ int rpc_h2_on_frame_recv(struct rpc_h2 *h, const nghttp2_frame *frame)
     switch (frame->hd.type) {
     case NGHTTP2_DATA: /* nothing but padding is as empty as empty */
         return frame->hd.length > 0 && frame->hd.length == frame->data.padlen ? rpc_h2_glitch(h) : 0;
-    case NGHTTP2_HEADERS:
-        h->headers_since_ns = 0;
-        return 0;
     case NGHTTP2_SETTINGS:
         on_settings(h, is_ack);
         return 0;
@@ -241,9 +246,8 @@ static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int
 {
     struct rpc_h2 *h = (struct rpc_h2 *)user_data;
     (void)ng;
+    (void)frame;
     (void)error;
-    if (frame->hd.type == NGHTTP2_HEADERS)
-        h->headers_since_ns = 0;
     h->n_told_causes++;
     return rpc_h2_glitch(h);
 }
@@ -334,12 +338,11 @@ static ssize_t feed(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
 {
     size_t taken = 0;
     h->frames_in_turn = 0;
-    while (taken < len && h->frames_in_turn <= rpc_h2_limit(h, NET_LIMIT_FRAMES_PER_TURN)) {
-        size_t slice = len - taken < SLICE_BYTES ? len - taken : SLICE_BYTES;
-        if (scan(h, bytes + taken, slice) != 0 || nghttp2_session_mem_recv(h->ng, bytes + taken, slice) < 0 ||
-            h->is_closing)
+    while (taken < len && h->frames_in_turn < rpc_h2_limit(h, NET_LIMIT_FRAMES_PER_TURN)) {
+        ssize_t n = scan(h, bytes + taken, len - taken);
+        if (n < 0 || nghttp2_session_mem_recv(h->ng, bytes + taken, (size_t)n) < 0 || h->is_closing)
             return -1;
-        taken += slice; /* no callback of ours pauses nghttp2: it takes all */
+        taken += (size_t)n; /* no callback of ours pauses nghttp2: it takes all */
     }
     return (ssize_t)taken;
 }

@@ -22,7 +22,6 @@ static struct rpc_call *call_of(nghttp2_session *ng, int32_t stream_id)
 static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
 {
     struct rpc_session *s = session_of(user_data);
-    s->h2.headers_since_ns = s->h2.now_ns;
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
     if ((int64_t)s->server->n_calls >= rpc_h2_limit(&s->h2, NET_LIMIT_STREAMS_ALL)) {
