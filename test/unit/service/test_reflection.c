@@ -239,6 +239,27 @@ static void test_explain_of_a_missing_reading_is_an_answer(void **state)
     kedagpuscaler__v1__explain_response__free_unpacked(m, NULL);
 }
 
+static void test_an_explanation_that_is_too_long_is_an_error_not_half_a_text(void **state)
+{
+    (void)state;
+    enum { GPUS = 900 };
+    __attribute__((cleanup(rig_stop))) struct rig r = {.n_observed = 0};
+    node_init(&r.node);
+    for (int i = 0; i < GPUS; i++) {
+        struct snapshot_device d = {.index = i, .gpu_instance = -1, .compute_instance = -1};
+        (void)snprintf(d.uuid, sizeof(d.uuid), "GPU-%090d", i);
+        (void)snprintf(d.product, sizeof(d.product), "%095d", i);
+        snapshot_store_record(r.node.store, snapshot_store_add(r.node.store, &d), SNAPSHOT_UTILIZATION, 50,
+                              r.node.now_ns);
+    }
+    node_publish(&r.node);
+    rig_start(&r);
+    rig_call(&r, "/kedagpuscaler.v1.Node/Explain", packed_question("", METADATA()), &reply);
+    assert_failed(&reply, ERR_RESOURCE_EXHAUSTED, "too long");
+    rig_call(&r, SCALER "GetMetrics", packed_question("", METADATA()), &reply);
+    assert_ok(&reply);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -251,6 +272,7 @@ int main(void)
         cmocka_unit_test(test_a_stream_that_asks_faster_than_it_reads_is_ended_not_left_waiting),
         cmocka_unit_test(test_explain_tells_people_and_machines_alike),
         cmocka_unit_test(test_explain_of_a_missing_reading_is_an_answer),
+        cmocka_unit_test(test_an_explanation_that_is_too_long_is_an_error_not_half_a_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

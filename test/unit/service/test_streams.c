@@ -249,6 +249,23 @@ static void test_the_spec_comes_at_once_and_again_when_a_reload_changes_it(void 
     assert_false(stream.is_done);
 }
 
+static void test_of_two_specs_before_the_client_reads_only_the_newer_is_sent(void **state)
+{
+    (void)state;
+    RIG_WITH(r, 0);
+    reload_with(&r, &at_300);
+    open_spec(&r, WATTS);
+    static const struct trigger_default *const entries[] = {&at_250, &at_300, &at_250};
+    for (size_t i = 0; i < ARRAY_LEN(entries); i++) { /* within one turn */
+        struct trigger_settings settings = {.default_scope = TRIGGER_NODE, .defaults = entries[i], .n_defaults = 1};
+        trigger_cache_flush(r.triggers, &settings);
+        service_reload(r.service);
+    }
+    rig_settle(&r);
+    assert_int_equal(stream.n_messages, 2);
+    assert_double_same(read_spec(&stream, 1).real, 250.5);
+}
+
 static void test_a_reload_that_refuses_a_trigger_ends_its_streams_with_the_refusal(void **state)
 {
     (void)state;
@@ -393,6 +410,7 @@ int main(void)
         cmocka_unit_test(test_profile_training_is_active_from_the_start_and_says_so_once),
         cmocka_unit_test(test_the_program_sees_each_look_and_which_were_routine),
         cmocka_unit_test(test_the_spec_comes_at_once_and_again_when_a_reload_changes_it),
+        cmocka_unit_test(test_of_two_specs_before_the_client_reads_only_the_newer_is_sent),
         cmocka_unit_test(test_a_reload_that_refuses_a_trigger_ends_its_streams_with_the_refusal),
         cmocka_unit_test(test_a_reload_changes_what_a_push_stream_compares_with),
         cmocka_unit_test(test_open_streams_are_counted_until_they_are_cancelled),
