@@ -233,6 +233,21 @@ static void test_what_is_newer_than_the_turn_is_not_of_negative_age(void **state
     assert_on_page(&page, "gpu_reading_age_seconds{gpu=\"0\",uuid=\"GPU-0\"} 0\n", true);
 }
 
+static void test_a_device_that_was_never_read_has_no_age(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf page;
+    struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+    (void)add(store, "GPU-0", SNAPSHOT_GPU, 0);
+    struct snapshot *s = snapshot_store_publish(store, NOW);
+    buf_init(&page, 1 << 20);
+    render(PROMTEXT_TEXT, s, &page);
+    snapshot_unref(s);
+    snapshot_store_free(store);
+    assert_on_page(&page, "gpu_up{gpu=\"0\",uuid=\"GPU-0\"} 1", true);
+    assert_on_page(&page, "reading_age", false);
+}
+
 /* 0 to n - 1, the same in every run. */
 static uint32_t pick(uint32_t *seed, uint32_t n)
 {
@@ -299,6 +314,7 @@ int main(void)
         cmocka_unit_test(test_percentages_are_ratios_without_noise),
         cmocka_unit_test(test_readings_leave_the_page_when_they_are_old),
         cmocka_unit_test(test_what_is_newer_than_the_turn_is_not_of_negative_age),
+        cmocka_unit_test(test_a_device_that_was_never_read_has_no_age),
         cmocka_unit_test(test_the_page_is_valid_for_whatever_was_read),
         cmocka_unit_test(test_before_the_first_snapshot_there_is_a_page_without_devices),
     };
