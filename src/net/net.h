@@ -90,7 +90,7 @@ void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(v
     X(FRAMES_PER_TURN, "frames_per_turn", 2000, "frames of one connection handled in one turn")                        \
     X(READ_BYTES_PER_TURN, "read_bytes_per_turn", 65536, "bytes read from one connection in one turn, at most 64 kB")  \
     X(HANDSHAKES_PER_TURN, "handshakes_per_turn", 16, "TLS handshake steps of all connections in one turn")            \
-    X(REQUESTS_PER_TURN, "requests_per_turn", 8, "HTTP/1.1 requests of one connection answered in one turn")           \
+    X(REQUESTS_PER_TURN, "requests_per_turn", 8, "GET and HEAD requests of one connection answered in one turn")       \
     X(LINGER_MS, "linger_ms", 2000, "wait for the peer's end after our last byte")
 
 enum net_limit {

@@ -333,12 +333,17 @@ static void check_queue(struct rpc_h2 *h)
     h->is_dead = true;
 }
 
-/* Feed until the input or the turn's frame budget is used up. Returns the bytes taken, or -1. */
+static bool has_frames_left(const struct rpc_h2 *h)
+{
+    return h->frames_in_turn < rpc_h2_limit(h, NET_LIMIT_FRAMES_PER_TURN);
+}
+
+/* Feed until the input or the turn's budget is used up. Returns the bytes taken, or -1. */
 static ssize_t feed(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
 {
     size_t taken = 0;
-    h->frames_in_turn = 0;
-    while (taken < len && h->frames_in_turn < rpc_h2_limit(h, NET_LIMIT_FRAMES_PER_TURN)) {
+    h->frames_in_turn = h->pages_in_turn = 0;
+    while (taken < len && has_frames_left(h) && h->pages_in_turn < rpc_h2_limit(h, NET_LIMIT_REQUESTS_PER_TURN)) {
         ssize_t n = scan(h, bytes + taken, len - taken);
         if (n < 0 || nghttp2_session_mem_recv(h->ng, bytes + taken, (size_t)n) < 0 || h->is_closing)
             return -1;
@@ -347,43 +352,37 @@ static ssize_t feed(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
     return (ssize_t)taken;
 }
 
-static int keep_rest(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
+static int wait_with(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
 {
-    if (buf_append(&h->rest, bytes, len) == 0) {
-        h->env.again(h->env.context);
+    if (buf_append(&h->rest, bytes, len) == 0)
         return 0;
-    }
     (void)rpc_h2_trip(h, NET_LIMIT_FRAMES_PER_TURN, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_frames");
     return -1;
 }
 
-/* What waited from earlier turns goes first; new bytes queue behind it. */
-static int receive_behind_rest(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
-{
-    if (len > 0 && buf_append(&h->rest, bytes, len) < 0)
-        return keep_rest(h, bytes, len);
-    ssize_t taken = feed(h, (const uint8_t *)h->rest.data, h->rest.len);
-    if (taken < 0)
-        return -1;
-    buf_consume(&h->rest, (size_t)taken);
-    if (h->rest.len > 0)
-        h->env.again(h->env.context);
-    else
-        buf_fini(&h->rest);
-    return 0;
-}
-
+/* What waited from the turn before goes first; should there be new bytes too, they queue behind it. */
 static int receive_any(struct rpc_h2 *h, const uint8_t *bytes, size_t len)
 {
-    if (h->rest.len > 0)
-        return receive_behind_rest(h, bytes, len);
+    bool has_waited = h->rest.len > 0;
+    if (has_waited && wait_with(h, bytes, len) < 0)
+        return -1;
+    if (has_waited) {
+        bytes = (const uint8_t *)h->rest.data;
+        len = h->rest.len;
+    }
     ssize_t taken = feed(h, bytes, len);
     if (taken < 0)
         return -1;
-    if ((size_t)taken == len)
+    if ((size_t)taken == len) {
+        buf_fini(&h->rest);
         return 0;
-    rpc_h2_hit(h, NET_LIMIT_FRAMES_PER_TURN);
-    return keep_rest(h, bytes + taken, len - (size_t)taken);
+    }
+    rpc_h2_hit(h, has_frames_left(h) ? NET_LIMIT_REQUESTS_PER_TURN : NET_LIMIT_FRAMES_PER_TURN);
+    h->env.again(h->env.context);
+    if (!has_waited)
+        return wait_with(h, bytes + taken, len - (size_t)taken);
+    buf_consume(&h->rest, (size_t)taken);
+    return 0;
 }
 
 int rpc_h2_receive(struct rpc_h2 *h, const uint8_t *bytes, size_t len, int64_t now_ns)

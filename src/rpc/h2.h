@@ -47,6 +47,7 @@ struct rpc_h2 {
     uint32_t n_told_causes; /* invalid frames counted as glitches whose RST_STREAM is still to come */
     int64_t window_credit;
     int64_t block_bytes, frames_in_turn;
+    int64_t pages_in_turn;      /* GET and HEAD requests, which the owner counts */
     struct buf rest;            /* input beyond this turn's frames */
     size_t scan_skip, scan_len; /* bytes until the next frame's header; bytes of it that came */
     uint8_t scan_head[RPC_FRAME_HEAD_BYTES + 4];

@@ -194,6 +194,7 @@ static int answer_get(struct rpc_call *call)
         .is_head = call->verb == RPC_VERB_HEAD,
     };
     struct net_get_response response = {.status = 200};
+    call->session->h2.pages_in_turn++;
     buf_init(&response.body, 64U << 20);
     if (call->session->server->gets)
         net_gets_answer(call->session->server->gets, &request, &response);
