@@ -74,7 +74,7 @@ _keda_gpu_scaler()
     *)
         case "$command" in
         agent)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         demo)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --real --forever --step --listen --metadata --nvml-library --log-level"

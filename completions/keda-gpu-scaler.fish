@@ -19,6 +19,7 @@ complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l tls-cert -
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l tls-key -r -F -d 'PEM key of --tls-cert'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l tls-client-ca -r -F -d 'demand client certificates signed by this CA'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l metrics-tls -d 'TLS on the metrics port too'
+complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l dcgm-metrics -d 'names of dcgm-exporter on /metrics too; =false leaves them out'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l grpc-reflection -d 'serve gRPC reflection; =false does not'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l limit -x -d 'change one limit on peers (--print-config lists them); may be repeated'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l drain-timeout -x -d 'longest time that open calls get to end after SIGTERM'

@@ -45,6 +45,7 @@ _keda-gpu-scaler() {
       '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
       '--tls-client-ca=[demand client certificates signed by this CA]:FILE:_files' \
       '--metrics-tls[TLS on the metrics port too]' \
+      '--dcgm-metrics[names of dcgm-exporter on /metrics too; =false leaves them out]' \
       '--grpc-reflection[serve gRPC reflection; =false does not]' \
       '*--limit=[change one limit on peers (--print-config lists them); may be repeated]:NAME=N:' \
       '--drain-timeout=[longest time that open calls get to end after SIGTERM]:D:' \

@@ -279,6 +279,7 @@ static void build_servers(struct agent *a)
         .node_name = c->node_name,
         .version = c->version,
         .start_wall_ns = time_wall_ns(),
+        .has_dcgm = c->has_dcgm_metrics,
     });
     agent_add_pages(a);
 }

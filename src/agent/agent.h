@@ -31,6 +31,7 @@ struct agent_config {
     struct net_limits limits;
     const char *node_name; /* "" unknown */
     bool has_reflection;
+    bool has_dcgm_metrics;     /* the families of dcgm-exporter on /metrics too */
     int64_t drain_ns;          /* longest time from SIGTERM to exit */
     int64_t shutdown_delay_ns; /* NOT_SERVING, but still serving, before the drain starts */
     struct agent_reloadable reloadable;

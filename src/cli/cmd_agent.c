@@ -93,6 +93,10 @@ const struct option_def agent_options[] = {
      .metavar = "FILE",
      .help = "demand client certificates signed by this CA"},
     {.name = "metrics-tls", .kind = OPTION_BOOL, .fallback = "false", .help = "TLS on the metrics port too"},
+    {.name = "dcgm-metrics",
+     .kind = OPTION_BOOL,
+     .fallback = "true",
+     .help = "names of dcgm-exporter on /metrics too; =false leaves them out"},
     {.name = "grpc-reflection",
      .kind = OPTION_BOOL,
      .fallback = "true",
@@ -253,6 +257,7 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
         .restart_after_ns = option_duration(set, "restart-after"),
     };
     config->node_name = node_name(set);
+    config->has_dcgm_metrics = option_bool(set, "dcgm-metrics");
     config->has_reflection = option_bool(set, "grpc-reflection");
     config->drain_ns = option_duration(set, "drain-timeout");
     config->shutdown_delay_ns = option_duration(set, "shutdown-delay");

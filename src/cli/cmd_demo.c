@@ -396,6 +396,7 @@ static int run_agent(struct demo *d, const struct option_set *set)
         .limits = net_limits_default,
         .node_name = "demo",
         .has_reflection = true,
+        .has_dcgm_metrics = true,
         .drain_ns = 2 * NS_PER_S,
         .gpu = {.library_path = *d->library ? d->library : NULL, .period_ns = d->step_ns / 4},
         .started = on_started,

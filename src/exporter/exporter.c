@@ -2,6 +2,7 @@
  */
 #include "exporter/exporter.h"
 
+#include "exporter/dcgm.h"
 #include "exporter/process.h"
 
 #include <math.h>
@@ -404,6 +405,8 @@ void exporter_render(struct exporter *x, const struct snapshot *snapshot, const 
             render_field(&page, &device_families[i]);
         render_throttling(&page);
         render_xids(&page);
+        if (x->config.has_dcgm)
+            dcgm_render(&page.text, &(struct dcgm_source){snapshot, owners, now_ns, x->config.node_name});
     }
     render_process(&page);
     struct visit visit = {.page = &page};

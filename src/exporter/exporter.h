@@ -7,12 +7,15 @@
 #include "promtext/promtext.h"
 #include "snapshot/snapshot.h"
 
+#include <stdbool.h>
+
 struct exporter;
 struct exporter_config {
     const struct metrics *metrics; /* counters of other modules */
     const char *node_name;         /* "" unknown */
     const char *version;
     int64_t start_wall_ns; /* of the process */
+    bool has_dcgm;         /* the families of dcgm-exporter too */
 };
 struct exporter *exporter_new(const struct exporter_config *config);
 void exporter_free(struct exporter *x); /* accepts NULL */

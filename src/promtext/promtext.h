@@ -12,7 +12,14 @@
 /* ---- writing ---- */
 
 enum promtext_format { PROMTEXT_TEXT, PROMTEXT_OPENMETRICS };
-enum promtext_type { PROMTEXT_GAUGE, PROMTEXT_COUNTER, PROMTEXT_HISTOGRAM, PROMTEXT_INFO, PROMTEXT_UNKNOWN };
+enum promtext_type {
+    PROMTEXT_GAUGE,
+    PROMTEXT_COUNTER,
+    PROMTEXT_HISTOGRAM,
+    PROMTEXT_INFO,
+    PROMTEXT_UNKNOWN,
+    PROMTEXT_BARE_COUNTER, /* of a foreign name without _total: a counter in text, `unknown` in OpenMetrics */
+};
 
 struct promtext_label {
     const char *name, *value; /* values are escaped, invalid UTF-8 replaced; an empty value is left out */
@@ -36,7 +43,8 @@ void promtext_init(struct promtext *p, struct buf *out, enum promtext_format for
 /* The samples that follow are of this family, which must stay until the next. Its HELP and TYPE (and UNIT) lines come
  * with the first of them: a family without samples is not on the page. All samples of a family follow each other. */
 void promtext_begin(struct promtext *p, const struct promtext_family *family);
-/* One sample of a gauge, counter (as name_total), info (as name_info, value 1) or unknown. NaN is left out: absent. */
+/* One sample of a gauge, counter (as name_total), info (as name_info, value 1), unknown or bare counter. NaN is left
+ * out: absent. */
 void promtext_sample(struct promtext *p, const struct promtext_label *labels, size_t n_labels, double value);
 /* One histogram series: cumulative counts per bound, then +Inf, sum, count. */
 struct promtext_histogram {

@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-static const char *const type_names[2][5] = {
-    [PROMTEXT_TEXT] = {"gauge", "counter", "histogram", "gauge", "untyped"},
-    [PROMTEXT_OPENMETRICS] = {"gauge", "counter", "histogram", "info", "unknown"},
+static const char *const type_names[2][6] = {
+    [PROMTEXT_TEXT] = {"gauge", "counter", "histogram", "gauge", "untyped", "counter"},
+    [PROMTEXT_OPENMETRICS] = {"gauge", "counter", "histogram", "info", "unknown", "unknown"},
 };
 
 void promtext_init(struct promtext *p, struct buf *out, enum promtext_format format)

@@ -85,7 +85,7 @@ def no_unknown_flags():
 def documented_metrics():
     rows = {}
     for cells in table_rows(document("docs/metrics.md")):
-        match = re.fullmatch(r"`([a-z_]+)`", cells[0])
+        match = re.fullmatch(r"`([A-Za-z_]+)`", cells[0])
         if match and cells[1] in ("gauge", "counter", "histogram"):
             rows[match[1]] = cells[1]
     return rows
@@ -114,10 +114,11 @@ faults:
 """
 
 
-@test("docs/metrics.md has every family of the golden page and of a live agent with TLS, and no other")
+@test("docs/metrics.md has every family of the golden pages and of a live agent with TLS, and no other")
 def metrics():
     from calls import certificates
     there = same_metrics(document("test/golden/metrics.txt"), "golden")
+    there |= same_metrics(document("test/golden/dcgm.txt"), "golden")
     folder = certificates()
     with Agent(SCENARIO, "--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server.key")) as agent:
         succeeds("call", agent.address, "--tls-ca", folder / "ca.pem")

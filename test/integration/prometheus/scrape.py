@@ -189,6 +189,7 @@ def metadata():
         {"match_target": '{job="metrics-openmetrics"}'})))["data"]
     kinds = {entry["metric"]: entry["type"] for entry in answer}
     for family, kind in (("keda_gpu_scaler_samples", "counter"), ("keda_gpu_scaler_gpu_up", "gauge"),
-                         ("grpc_server_handling_seconds", "histogram")):
+                         ("grpc_server_handling_seconds", "histogram"), ("DCGM_FI_DEV_GPU_UTIL", "gauge"),
+                         ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "unknown")):
         check(kinds.get(family) == kind, f"{family}: {kinds.get(family)}")
     check(all(entry["help"] for entry in answer), "a family without HELP")

@@ -114,7 +114,7 @@ static inline size_t page_check_labels(const struct page_check *c, size_t at)
     }
 }
 
-/* Is it the family's name with a suffix that its type allows in this format? */
+/* Is it the family's name with a suffix that its type allows in this format? Those of dcgm-exporter have their own. */
 static inline bool page_is_of_family(const struct page_check *c, struct str name)
 {
     static const struct {
@@ -129,7 +129,7 @@ static inline bool page_is_of_family(const struct page_check *c, struct str name
     struct str suffix = {name.ptr + family.len, name.len - family.len};
     bool is_counter_of_text = c->format == PROMTEXT_TEXT && str_equals(c->type, "counter");
     if (is_counter_of_text)
-        return suffix.len == 0 && str_has_suffix(name, "_total");
+        return suffix.len == 0 && (str_has_suffix(name, "_total") || str_has_prefix(name, "DCGM_FI_"));
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         for (size_t k = 0; str_equals(c->type, rows[i].type) && k < 4 && rows[i].suffixes[k]; k++)
             if (str_equals(suffix, rows[i].suffixes[k]))

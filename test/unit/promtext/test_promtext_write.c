@@ -6,6 +6,7 @@
 static const struct promtext_family counter = {
     .name = "x_events", .help = "Events \\ with \"quotes\"\nand a line.", .type = PROMTEXT_COUNTER};
 static const struct promtext_family info = {.name = "x_build", .help = "Build.", .type = PROMTEXT_INFO};
+static const struct promtext_family bare = {.name = "X_ROWS", .help = "Rows.", .type = PROMTEXT_BARE_COUNTER};
 static const struct promtext_family gauge = {
     .name = "x_age_seconds", .help = "Age.", .unit = "seconds", .type = PROMTEXT_GAUGE};
 static const struct promtext_family histogram = {
@@ -205,6 +206,24 @@ static void test_any_bytes_make_a_valid_page(void **state)
     }
 }
 
+static void test_a_foreign_counter_keeps_its_name_in_both_formats(void **state)
+{
+    (void)state;
+    static const char *const want[] = {[PROMTEXT_TEXT] = "# HELP X_ROWS Rows.\n# TYPE X_ROWS counter\nX_ROWS 2\n",
+                                       [PROMTEXT_OPENMETRICS] =
+                                           "# TYPE X_ROWS unknown\n# HELP X_ROWS Rows.\nX_ROWS 2\n# EOF\n"};
+    for (int format = 0; format < 2; format++) {
+        BUF_AUTO struct buf out;
+        struct promtext p;
+        buf_init(&out, 1 << 10);
+        promtext_init(&p, &out, (enum promtext_format)format);
+        promtext_begin(&p, &bare);
+        promtext_sample(&p, NULL, 0, 2);
+        promtext_end(&p);
+        assert_string_equal(buf_cstr(&out), want[format]);
+    }
+}
+
 static void test_nan_is_left_out(void **state)
 {
     (void)state;
@@ -252,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_a_family_without_samples_is_not_on_the_page),
         cmocka_unit_test(test_texts_arrive_as_they_are_or_mended),
         cmocka_unit_test(test_any_bytes_make_a_valid_page),
+        cmocka_unit_test(test_a_foreign_counter_keeps_its_name_in_both_formats),
         cmocka_unit_test(test_nan_is_left_out),
         cmocka_unit_test(test_negotiation_takes_the_best_that_is_allowed),
     };
