@@ -180,12 +180,16 @@ static int refuse_elsewhere(const struct trigger *t, struct err *e)
     return 0;
 }
 
-static int refuse_no_devices(const struct snapshot *s, struct err *e)
+static int refuse_no_devices(const struct evaluator *ev, struct err *e)
 {
+    const struct snapshot *s = ev->s;
     if (!s)
         return err_set(e, ERR_UNAVAILABLE, "no GPU has been read yet");
-    return err_set(e, ERR_UNAVAILABLE, "no GPU to read: driver %s%s%s", snapshot_driver_state_name(s->driver),
-                   s->driver_text[0] ? ": " : "", s->driver_text);
+    BUF_AUTO struct buf stuck;
+    buf_init(&stuck, TRIGGER_SENTENCE_BYTES);
+    trigger_say_stuck(&stuck, s, ev->now_ns);
+    return err_set(e, ERR_UNAVAILABLE, "no GPU to read: driver %s%s%s%s", snapshot_driver_state_name(s->driver),
+                   s->driver_text[0] ? ": " : "", s->driver_text, buf_cstr(&stuck));
 }
 
 static int refuse_no_match(const struct evaluator *ev, struct err *e)
@@ -323,7 +327,7 @@ static int read_devices(const struct evaluator *ev, struct err *e)
     if (refuse_elsewhere(ev->t, e) < 0)
         return -1;
     if (!ev->s || ev->s->n_devices == 0)
-        return refuse_no_devices(ev->s, e);
+        return refuse_no_devices(ev, e);
     size_t n = select_devices(ev);
     if (n == 0)
         return refuse_no_match(ev, e);
@@ -366,6 +370,7 @@ void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t
     clear(ret);
     ret->trigger = t;
     ret->snapshot = s;
+    ret->now_ns = now_ns;
     ret->asked = asked;
     struct evaluator ev = evaluator_of(t, s, ret);
     ev.now_ns = now_ns;

@@ -134,14 +134,15 @@ static void result_text(const struct trigger_evaluation *ev, const struct trigge
 static void input_text(const struct trigger_input *in, const char *unit, struct buf *out)
 {
     char value[NUM_TEXT_MAX] = "-", counted[NUM_TEXT_MAX], age[TRIGGER_AGE_MAX];
+    (void)buf_printf(out, "input    GPU %d %s %s: %s, ", in->device->index, in->device->uuid, trigger_input_label(in),
+                     trigger_input_state_name(in->state));
     if (in->has_value)
         num_format_milli(value, in->value);
     num_format_milli(counted, in->counted);
     trigger_show_age(age, in->age_ns);
-    (void)buf_printf(out, "input    GPU %d %s %s: %s, %s%s%s, read %s, %s%s\n", in->device->index, in->device->uuid,
-                     trigger_input_label(in), trigger_input_state_name(in->state), value, in->has_value ? " " : "",
-                     in->has_value ? unit : "", age, in->is_counted ? "counted as " : "not counted",
-                     in->is_counted ? counted : "");
+    if (in->state != TRIGGER_INPUT_UNSUPPORTED)
+        (void)buf_printf(out, "%s%s%s, %s, ", value, in->has_value ? " " : "", in->has_value ? unit : "", age);
+    (void)buf_printf(out, "%s%s\n", in->is_counted ? "counted as " : "not counted", in->is_counted ? counted : "");
 }
 
 void trigger_explain_text(const struct trigger_evaluation *evaluation, struct buf *out)

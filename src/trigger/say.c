@@ -62,7 +62,7 @@ static void say_absence(struct buf *out, const struct trigger_input *in)
     if (in->state == TRIGGER_INPUT_UNSUPPORTED)
         return;
     trigger_show_age(age, in->age_ns);
-    (void)buf_printf(out, " (%s%s", in->age_ns < 0 ? "" : "last read ", in->age_ns < 0 ? "never read" : age);
+    (void)buf_printf(out, " (%s%s", in->age_ns < 0 ? "" : "last ", age);
     if (in->device->is_lost)
         (void)buf_printf(out, "; lost%s%s", in->device->lost_reason[0] ? ": " : "", in->device->lost_reason);
     (void)buf_append_char(out, ')');
@@ -87,25 +87,66 @@ static void say_devices_in(struct buf *out, const struct trigger_evaluation *ev,
 
 /* ---- devices that are left out ---- */
 
-static const char *why_unsupported(const struct trigger_evaluation *ev)
+/* Does a second compute instance share this one's GPU instance? */
+static bool shares_instance(const struct snapshot *s, const struct snapshot_device *d)
 {
-    enum trigger_metric m = ev->trigger->metric;
-    for (size_t i = 0; i < ev->n_inputs; i++)
-        if (ev->inputs[i].device->kind == SNAPSHOT_MIG && ev->inputs[i].state == TRIGGER_INPUT_UNSUPPORTED &&
-            (m == TRIGGER_GPU_UTILIZATION || m == TRIGGER_MEMORY_UTILIZATION))
-            return "; NVML has no utilisation of MIG devices: sm_activity (Hopper and later) or memory_used_percent "
-                   "has";
-    if (m == TRIGGER_SM_ACTIVITY || m == TRIGGER_SM_OCCUPANCY || m == TRIGGER_TENSOR_ACTIVITY ||
-        m == TRIGGER_DRAM_ACTIVITY)
-        return "; activity needs a Hopper or newer GPU";
-    return "";
+    for (size_t i = 0; i < s->n_devices && d->kind == SNAPSHOT_MIG; i++) {
+        const struct snapshot_device *other = &s->devices[i];
+        if (other != d && other->kind == SNAPSHOT_MIG && other->index == d->index &&
+            other->gpu_instance == d->gpu_instance)
+            return true;
+    }
+    return false;
 }
 
-static void say_driver(struct buf *out, const struct snapshot *s)
+static bool is_activity(enum trigger_metric m)
 {
+    return m == TRIGGER_SM_ACTIVITY || m == TRIGGER_SM_OCCUPANCY || m == TRIGGER_TENSOR_ACTIVITY ||
+           m == TRIGGER_DRAM_ACTIVITY;
+}
+
+/* The reasons that the devices in this state have, each once. */
+static void say_why_unsupported(struct buf *out, const struct trigger_evaluation *ev)
+{
+    size_t n = 0, n_mig = 0, n_shared = 0;
+    for (size_t i = 0; i < ev->n_inputs; i++) {
+        const struct trigger_input *in = &ev->inputs[i];
+        if (in->state != TRIGGER_INPUT_UNSUPPORTED)
+            continue;
+        n++;
+        n_mig += in->device->kind == SNAPSHOT_MIG;
+        n_shared += shares_instance(ev->snapshot, in->device);
+    }
+    enum trigger_metric m = ev->trigger->metric;
+    bool is_busy_time = m == TRIGGER_GPU_UTILIZATION || m == TRIGGER_MEMORY_UTILIZATION ||
+                        m == TRIGGER_ENCODER_UTILIZATION || m == TRIGGER_DECODER_UTILIZATION;
+    if (is_busy_time && n_mig > 0)
+        (void)buf_append_str(out, "; NVML has no utilisation of MIG devices: sm_activity (Hopper and later) or "
+                                  "memory_used_percent has");
+    if (is_activity(m) && n_shared > 0)
+        (void)buf_append_str(out, "; compute instances that share a GPU instance have no activity of their own");
+    if (is_activity(m) && n > n_shared)
+        (void)buf_append_str(out, "; activity needs a Hopper or newer GPU and the right to profile it (CAP_SYS_ADMIN)");
+}
+
+/* A cycle that does not end is the reason why nothing newer is there. */
+static void say_driver(struct buf *out, const struct trigger_evaluation *ev)
+{
+    const struct snapshot *s = ev->snapshot;
     if (s->driver != SNAPSHOT_DRIVER_OK)
         (void)buf_printf(out, "; driver %s%s%s", snapshot_driver_state_name(s->driver), s->driver_text[0] ? ": " : "",
                          s->driver_text);
+    trigger_say_stuck(out, s, ev->now_ns);
+}
+
+void trigger_say_stuck(struct buf *out, const struct snapshot *s, int64_t now_ns)
+{
+    char age[TIME_DURATION_MAX];
+    int64_t age_ns = now_ns - s->taken_ns;
+    if (age_ns <= snapshot_age_limit_ns(s, SNAPSHOT_UTILIZATION))
+        return;
+    time_format_duration(age, age_ns / NS_PER_S * NS_PER_S);
+    (void)buf_printf(out, "; no sampling cycle has ended for %s: a driver call hangs", age);
 }
 
 static void say_absent(struct buf *out, const struct trigger_evaluation *ev)
@@ -114,7 +155,7 @@ static void say_absent(struct buf *out, const struct trigger_evaluation *ev)
     if (ev->n_in_state[TRIGGER_INPUT_MISSING] && ev->n_in_state[TRIGGER_INPUT_EXPIRED])
         (void)buf_append_str(out, ", ");
     say_devices_in(out, ev, TRIGGER_INPUT_EXPIRED);
-    say_driver(out, ev->snapshot);
+    say_driver(out, ev);
 }
 
 int trigger_refuse_absent(const struct trigger_evaluation *ev, struct err *e)
@@ -123,8 +164,9 @@ int trigger_refuse_absent(const struct trigger_evaluation *ev, struct err *e)
     buf_init(&text, TRIGGER_SENTENCE_BYTES);
     if (ev->n_in_state[TRIGGER_INPUT_UNSUPPORTED] == ev->n_inputs) {
         say_devices_in(&text, ev, TRIGGER_INPUT_UNSUPPORTED);
-        return err_set(e, ERR_FAILED_PRECONDITION, "no GPU here has %s: %s%s", trigger_metric_name(ev->trigger->metric),
-                       buf_cstr(&text), why_unsupported(ev));
+        say_why_unsupported(&text, ev);
+        return err_set(e, ERR_FAILED_PRECONDITION, "no GPU here has %s: %s", trigger_metric_name(ev->trigger->metric),
+                       buf_cstr(&text));
     }
     say_absent(&text, ev);
     if (ev->n_in_state[TRIGGER_INPUT_MEASURED] == 0)
@@ -144,8 +186,8 @@ static void warn_of_unsupported(const struct trigger_evaluation *ev, struct trig
     BUF_AUTO struct buf text;
     buf_init(&text, TRIGGER_SENTENCE_BYTES);
     say_devices_in(&text, ev, TRIGGER_INPUT_UNSUPPORTED);
-    WARN(ret, "left out, without %s: %s%s", trigger_metric_name(ev->trigger->metric), buf_cstr(&text),
-         why_unsupported(ev));
+    say_why_unsupported(&text, ev);
+    WARN(ret, "left out, without %s: %s", trigger_metric_name(ev->trigger->metric), buf_cstr(&text));
 }
 
 static void warn_of_missing(const struct trigger_evaluation *ev, struct trigger_explanation *ret)

@@ -9,6 +9,9 @@ enum { TRIGGER_SENTENCE_BYTES = 640 };
 /* "GPU 3", "GPU 3 MIG 1g.10gb" */
 void trigger_say_device(struct buf *out, const struct snapshot_device *d);
 
+/* "; no sampling cycle has ended for 12s: a driver call hangs" where the snapshot is older than a reading may be. */
+void trigger_say_stuck(struct buf *out, const struct snapshot *s, int64_t now_ns);
+
 /* Why devices without a reading leave no value: UNAVAILABLE, or FAILED_PRECONDITION where none has the metric. Returns
  * -1. */
 int trigger_refuse_absent(const struct trigger_evaluation *evaluation, struct err *e);

@@ -36,7 +36,10 @@ void trigger_show_age(char out[TRIGGER_AGE_MAX], int64_t age_ns)
     char age[TIME_DURATION_MAX] = "under 1s";
     if (age_ns >= NS_PER_S)
         time_format_duration(age, age_ns / NS_PER_S * NS_PER_S);
-    (void)snprintf(out, TRIGGER_AGE_MAX, "%s%s", age_ns < 0 ? "never" : age, age_ns < 0 ? "" : " ago");
+    if (age_ns < 0)
+        (void)str_copy(out, TRIGGER_AGE_MAX, str_of("not read yet"));
+    else
+        (void)snprintf(out, TRIGGER_AGE_MAX, "read %s ago", age);
 }
 
 void trigger_fit(char out[TRIGGER_TEXT_MAX], struct str text)

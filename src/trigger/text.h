@@ -8,8 +8,8 @@
 enum { TRIGGER_SHOWN_MAX = 84 };
 void trigger_show(char out[TRIGGER_SHOWN_MAX], struct str text);
 
-/* How long ago something was: "never" below 0, "under 1s ago", "12s ago". */
-enum { TRIGGER_AGE_MAX = TIME_DURATION_MAX + 8 };
+/* When something was read: "not read yet" below 0, "read under 1s ago", "read 12s ago". */
+enum { TRIGGER_AGE_MAX = TIME_DURATION_MAX + 16 };
 void trigger_show_age(char out[TRIGGER_AGE_MAX], int64_t age_ns);
 
 /* A sentence cut to fit between characters, with "..." where it was cut. */

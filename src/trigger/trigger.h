@@ -204,6 +204,7 @@ enum trigger_question {
 struct trigger_evaluation {
     const struct trigger *trigger;
     const struct snapshot *snapshot; /* NULL: nothing read yet */
+    int64_t now_ns;                  /* of the question */
     enum trigger_question asked;     /* the other answer is not there */
     double value;                    /* finite, 0 <= value <= 1e12, where value_error.class is NONE */
     bool is_active;                  /* where active_error.class is NONE */

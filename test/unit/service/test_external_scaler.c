@@ -194,7 +194,7 @@ static void test_errors_have_the_class_of_their_cause(void **state)
         {"scope", "workload", ERR_FAILED_PRECONDITION, "scope workload is measured by the hub"},
         {"metricType", "vllm_queue_depth", ERR_FAILED_PRECONDITION, "vllm_queue_depth is read from an engine"},
         {"gpuIndex", "7", ERR_FAILED_PRECONDITION, "no GPU matches gpuIndex 7"},
-        {"metricType", "power_draw", ERR_UNAVAILABLE, "never read"},
+        {"metricType", "power_draw", ERR_UNAVAILABLE, "not read yet"},
     };
     RIG_WITH(r, 50);
     node_wait(&r.node, 16 * 60);

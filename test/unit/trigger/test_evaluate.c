@@ -311,6 +311,33 @@ static void test_driver_state_is_the_reason_when_nothing_is_read(void **state)
     assert_both_refused(&a, ERR_UNAVAILABLE, "no GPU to read: driver not_loaded: load the kernel module");
 }
 
+/* A driver call that does not return: the readings are as old as the snapshot, and the driver was fine in it. */
+static void test_a_cycle_that_does_not_end_is_the_reason_of_old_readings(void **state)
+{
+    (void)state;
+    NODE n;
+    NODE_WITH(n, 30, 40);
+    node_wait(&n, 12);
+    struct answer a = ASK(n);
+    assert_refused(&a, ERR_UNAVAILABLE,
+                   "no GPU could be read: GPU 0 (last read 12s ago), GPU 1 (last read 12s ago); no sampling cycle has "
+                   "ended for 12s: a driver call hangs");
+    node_publish(&n);
+    a = ASK(n);
+    assert_null(strstr(a.all.value_error.text, "hangs"));
+    NODE empty;
+    node_init(&empty);
+    snapshot_store_header(empty.store)->driver = SNAPSHOT_DRIVER_STARTING;
+    node_publish(&empty);
+    node_wait(&empty, 5);
+    a = ASK(empty);
+    assert_both_refused(&a, ERR_UNAVAILABLE, "driver starting");
+    assert_null(strstr(a.all.value_error.text, "hangs"));
+    node_wait(&empty, 1);
+    a = ASK(empty);
+    assert_both_refused(&a, ERR_UNAVAILABLE, "no sampling cycle has ended for 6s: a driver call hangs");
+}
+
 static void test_missing_device_expires_after_fifteen_minutes(void **state)
 {
     (void)state;
@@ -337,7 +364,7 @@ static void test_device_never_read_counts_from_when_it_was_first_seen(void **sta
     assert_double_same(a.value, 80);
     assert_false(a.all.inputs[1].has_value);
     assert_int_equal(a.all.inputs[1].age_ns, -1);
-    assert_true(WARNED(a, "GPU 1 (never read)"));
+    assert_true(WARNED(a, "GPU 1 (not read yet)"));
     node_wait(&n, 901);
     node_read(&n, "GPU-0", SNAPSHOT_UTILIZATION, 5);
     node_publish(&n);
@@ -397,7 +424,7 @@ static void test_unsupported_devices_are_left_out_and_never_zero(void **state)
     a = ASK(n, "metricType", "sm_activity", "gpuIndex", "0");
     assert_both_refused(&a, ERR_FAILED_PRECONDITION, "needs a Hopper or newer GPU");
     a = ASK(n, "metricType", "nvlink_tx_mbps", "targetValue", "5"); /* not read yet is not unsupported */
-    assert_refused(&a, ERR_UNAVAILABLE, "GPU 0 (never read)");
+    assert_refused(&a, ERR_UNAVAILABLE, "GPU 0 (not read yet)");
 }
 
 static void test_memory_percent_needs_a_total(void **state)
@@ -497,7 +524,7 @@ static void test_warnings_of_the_evaluation_have_room_beside_those_of_the_trigge
             "metricType", "power_draw", "targetValue", "7", "targetMemoryUtilization", "98", "targetGpuUtilization",
             "99", "podSelector", "a=b", "warmupSeconds", "5", "activationThreshold", "100");
     assert_true(a.all.trigger->n_warnings >= 10);
-    assert_refused(&a, ERR_UNAVAILABLE, "never read"); /* memory, in the end */
+    assert_refused(&a, ERR_UNAVAILABLE, "not read yet"); /* memory, in the end */
     (void)node_add(&n, SNAPSHOT_GPU, 2, "GPU-2");
     node_read(&n, "GPU-1", SNAPSHOT_MEMORY_USED, MIB);
     node_read(&n, "GPU-1", SNAPSHOT_MEMORY_TOTAL, 2 * MIB);
@@ -601,6 +628,7 @@ int main(void)
         cmocka_unit_test(test_lost_device_is_missing_at_once_with_its_reason),
         cmocka_unit_test(test_all_devices_missing_is_unavailable_and_active),
         cmocka_unit_test(test_driver_state_is_the_reason_when_nothing_is_read),
+        cmocka_unit_test(test_a_cycle_that_does_not_end_is_the_reason_of_old_readings),
         cmocka_unit_test(test_missing_device_expires_after_fifteen_minutes),
         cmocka_unit_test(test_device_never_read_counts_from_when_it_was_first_seen),
         cmocka_unit_test(test_only_expired_devices_are_an_error_for_both),

@@ -105,7 +105,11 @@ static void test_text_names_errors_by_their_code(void **state)
     assert_contains(text, "active   unknown: UNAVAILABLE: no GPU has been read yet\n");
     (void)node_add(&n, SNAPSHOT_GPU, 0, "GPU-0");
     node_publish(&n);
-    assert_contains(text_of(&out, &n, t), "input    GPU 0 GPU-0 H100 80GB HBM3: missing, -, read never, not counted\n");
+    assert_contains(text_of(&out, &n, t),
+                    "input    GPU 0 GPU-0 H100 80GB HBM3: missing, -, not read yet, not counted\n");
+    node_fail(&n, "GPU-0", SNAPSHOT_UTILIZATION, SNAPSHOT_UNSUPPORTED);
+    node_publish(&n);
+    assert_contains(text_of(&out, &n, t), "input    GPU 0 GPU-0 H100 80GB HBM3: unsupported, not counted\n");
 }
 
 static void test_states_have_names(void **state)

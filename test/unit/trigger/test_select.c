@@ -129,6 +129,29 @@ static void test_mig_utilization_is_absent_and_activity_is_read(void **state)
     assert_both_refused(&a, ERR_FAILED_PRECONDITION, "GPU 1 MIG 1g.10gb");
 }
 
+static void test_what_is_unsupported_is_said_with_the_reason_that_applies(void **state)
+{
+    (void)state;
+    NODE n;
+    mig_node(&n);
+    node_fail(&n, "MIG-1-1-0", SNAPSHOT_SM_ACTIVITY, SNAPSHOT_UNSUPPORTED); /* as gpu/ does for shared instances */
+    node_fail(&n, "MIG-1-1-1", SNAPSHOT_SM_ACTIVITY, SNAPSHOT_UNSUPPORTED);
+    node_publish(&n);
+    struct answer a = ASK(n, "metricType", "sm_activity");
+    assert_true(WARNED(a, "left out, without sm_activity: GPU 1 MIG 1g.10gb; compute instances that share a GPU "
+                          "instance have no activity of their own"));
+    assert_false(WARNED(a, "Hopper"));
+    node_fail(&n, "GPU-0", SNAPSHOT_SM_ACTIVITY, SNAPSHOT_UNSUPPORTED);
+    node_publish(&n);
+    a = ASK(n, "metricType", "sm_activity");
+    assert_true(WARNED(a, "share a GPU instance"));
+    assert_true(WARNED(a, "activity needs a Hopper or newer GPU and the right to profile it"));
+    node_fail(&n, "MIG-1-1-0", SNAPSHOT_ENCODER_UTILIZATION, SNAPSHOT_UNSUPPORTED);
+    node_publish(&n);
+    a = ASK(n, "metricType", "encoder_utilization", "gpuUUID", "MIG-1-1-0");
+    assert_both_refused(&a, ERR_FAILED_PRECONDITION, "NVML has no utilisation of MIG devices");
+}
+
 static void test_mig_devices_are_selected_by_their_gpu_and_by_uuid(void **state)
 {
     (void)state;
@@ -158,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_mig_memory_counts_once_an_instance_and_not_the_parents),
         cmocka_unit_test(test_mig_board_values_count_once_a_chip),
         cmocka_unit_test(test_mig_utilization_is_absent_and_activity_is_read),
+        cmocka_unit_test(test_what_is_unsupported_is_said_with_the_reason_that_applies),
         cmocka_unit_test(test_mig_devices_are_selected_by_their_gpu_and_by_uuid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
