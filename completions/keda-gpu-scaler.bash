@@ -22,7 +22,7 @@ _keda_gpu_scaler()
         hpaMetricType) words="AverageValue Value" ;;
         esac
     elif [ -z "$command" ]; then
-        words="agent demo call probe version completion help --help --version"
+        words="agent check demo call probe version completion help --help --version"
     else
     case "$command $name" in
     "agent --port") ;;
@@ -46,6 +46,14 @@ _keda_gpu_scaler()
     "agent --log-level") words="debug info warn error" ;;
     "agent --log-format") words="text json" ;;
     "agent --config") _keda_gpu_scaler_files "$current" ;;
+    "check --output" | "check -o") words="text json" ;;
+    "check --nvml-library") _keda_gpu_scaler_files "$current" ;;
+    "check --pod-resources") _keda_gpu_scaler_files "$current" ;;
+    "check --port") ;;
+    "check --metrics-port") ;;
+    "check --probe-port") ;;
+    "check --root") ;;
+    "check --timeout") ;;
     "demo --step") ;;
     "demo --listen") ;;
     "demo --metadata" | "demo -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=" ;;
@@ -76,6 +84,9 @@ _keda_gpu_scaler()
         agent)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
+        check)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --strict --nvml-library --pod-resources --port --metrics-port --probe-port --root --timeout"
+            ;;
         demo)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --real --forever --step --listen --metadata --nvml-library --log-level"
             ;;
@@ -94,7 +105,7 @@ _keda_gpu_scaler()
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         help)
-            [ -n "$is_first" ] && words="agent demo call probe version completion help"
+            [ -n "$is_first" ] && words="agent check demo call probe version completion help"
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         esac

@@ -13,6 +13,7 @@ _keda-gpu-scaler() {
   if (( CURRENT == 2 )); then
     local -a commands=(
       'agent:Serve KEDA from this node'\''s GPUs'
+      'check:Look at what a node needs for the agent, and say what to do about it'
       'demo:Watch simulated GPUs being scaled\: agent, KEDA'\''s questions, HPA'\''s arithmetic'
       'call:Ask any external scaler what KEDA would ask'
       'probe:Ask a server whether it is healthy'
@@ -54,6 +55,18 @@ _keda-gpu-scaler() {
       '--log-format=[form of log lines]:FORMAT:(text json)' \
       '--config=[YAML file\: the flags'\'' names as keys, and `metrics\:`; read again on SIGHUP]:FILE:_files' \
       '--print-config[print the configuration in force and where each value came from, then exit]' ;;
+  check)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '-o+[form of the output]:FORMAT:(text json)' \
+      '--output=[form of the output]:FORMAT:(text json)' \
+      '--strict[a warning is a problem too]' \
+      '--nvml-library=[libnvidia-ml.so.1 to load (default\: search, NVML_LIB first)]:PATH:_files' \
+      '--pod-resources=[the kubelet'\''s socket]:PATH:_files' \
+      '--port=[the agent'\''s gRPC port; 0 or -1 = none]:PORT:' \
+      '--metrics-port=[the agent'\''s port for /metrics; 0 or -1 = none]:PORT:' \
+      '--probe-port=[the agent'\''s port for probes; 0 or -1 = none]:PORT:' \
+      '--root=[look for /proc, /sys, /dev and the socket under this folder; NVML is asked all the same]:DIR:' \
+      '--timeout=[longest wait for NVML, and again for the kubelet]:D:' ;;
   demo)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
       '--real[read this machine'\''s GPUs and only watch\: no simulated load]' \
@@ -105,7 +118,7 @@ _keda-gpu-scaler() {
       '1:operand:(bash zsh fish)' ;;
   help)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
-      '1:operand:(agent demo call probe version completion help)' ;;
+      '1:operand:(agent check demo call probe version completion help)' ;;
   esac
 }
 if [[ $funcstack[1] == _keda-gpu-scaler ]]; then

@@ -88,8 +88,8 @@ struct command {
     /* Exit code. options are parsed; operands are in set. */
     int (*run)(struct option_set *set);
 };
-extern const struct command command_agent, command_call, command_completion, command_demo, command_help, command_probe,
-    command_version;
+extern const struct command command_agent, command_call, command_check, command_completion, command_demo, command_help,
+    command_probe, command_version;
 extern const struct command *const cli_commands[];
 extern const size_t cli_command_count;
 const struct command *cli_find_command(const char *name);
@@ -101,6 +101,9 @@ void cli_help(const struct command *command, struct buf *out);
 /* Write out what stands in stdout's buffer. False when nobody can read it any more: silently where the reader went away
  * (head), with a message otherwise. */
 bool cli_flush(void);
+
+/* May stdout be coloured: a terminal that is not dumb, and NO_COLOR is unset or empty. */
+bool cli_has_colour(void);
 
 /* "keda-gpu-scaler: text" on stderr, with the hint on a line of its own where there is one. Returns the exit code. */
 int cli_fail(const struct err *e, const char *hint);

@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 const struct command *const cli_commands[] = {
-    &command_agent, &command_demo, &command_call, &command_probe, &command_version, &command_completion, &command_help,
+    &command_agent, &command_check,   &command_demo,       &command_call,
+    &command_probe, &command_version, &command_completion, &command_help,
 };
 const size_t cli_command_count = ARRAY_LEN(cli_commands);
 
@@ -75,6 +76,13 @@ bool cli_flush(void)
         (void)cli_fail(&e, "");
     }
     return false;
+}
+
+bool cli_has_colour(void)
+{
+    const char *term = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+    bool is_capable = isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+    return is_capable && !(no_colour && *no_colour);
 }
 
 static void print_help(const struct command *command, FILE *stream)

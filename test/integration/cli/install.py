@@ -13,6 +13,7 @@ WANTED = [
     "lib*/**/keda-gpu-scaler/nvmlsim/libnvidia-ml.so.1",
     "share/man/man1/keda-gpu-scaler.1",
     "share/man/man1/keda-gpu-scaler-call.1",
+    "share/man/man1/keda-gpu-scaler-check.1",
     "share/man/man1/keda-gpu-scaler-demo.1",
     "share/man/man1/keda-gpu-scaler-probe.1",
     "share/man/man5/keda-gpu-scaler.conf.5",
