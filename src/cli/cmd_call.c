@@ -352,15 +352,25 @@ static int find_question(const char *name, struct err *e)
                    name, near ? " (did you mean " : "", near ? near : "", near ? "?)" : "");
 }
 
+/* Does an agent that failed with this have more to say? A refused trigger it says nothing about, and of a server that
+ * did not answer in time nothing is asked again. */
+static bool has_explanation(enum err_class class)
+{
+    return class == ERR_UNAVAILABLE || class == ERR_FAILED_PRECONDITION || class == ERR_INTERNAL;
+}
+
 static int ask(struct question *q, int which, const char *address)
 {
-    struct err e;
+    struct err e, second;
     int rc = client_init(&q->client, q->set, address, &e);
     bool has_dialled = rc == 0;
     if (rc == 0)
         rc = questions[which].ask(q, &e);
-    if (rc == 0 && option_bool(q->set, "explain") && questions[which].ask != ask_explain)
+    bool wants_more = option_bool(q->set, "explain") && questions[which].ask != ask_explain;
+    if (rc == 0 && wants_more)
         rc = ask_explain(q, &e);
+    else if (has_dialled && wants_more && has_explanation(e.class))
+        (void)ask_explain(q, &second); /* the first failure is the one to report */
     (void)flush(q);
     client_fini(&q->client);
     if (rc == 0)

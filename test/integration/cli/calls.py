@@ -154,6 +154,15 @@ def partly():
     check(result.status == 73 and result.out == "target   keda_gpu_metric = 80\n", str(result))
 
 
+@test("call --explain: where there is no value, the explanation says why")
+def explained_failure():
+    result = run("call", shared().address, "-m", "gpuIndex=99", "--explain")
+    check(result.status == 73 and "\nvalue    none: FAILED_PRECONDITION: no GPU matches gpuIndex 99" in result.out, str(result))
+    check(len(result.err.splitlines()) == 1, result.err)
+    result = run("call", "metrics", f"127.0.0.1:{free_port()}", "--explain")
+    check(result.status == 78 and not result.out and len(result.err.splitlines()) == 1, str(result))
+
+
 @test("call: nobody listens: 78")
 def nobody():
     port = free_port()
