@@ -65,7 +65,7 @@ void net_work(struct net_loop *loop, void (*work)(void *context), void (*done)(v
     X(HANDSHAKE_MS, "handshake_ms", 5000, "TLS handshake, absolute")                                                   \
     X(PREFACE_MS, "preface_ms", 5000, "first bytes: HTTP/2 preface and SETTINGS, absolute")                            \
     X(HEADERS_MS, "headers_ms", 10000, "one request's headers, absolute")                                              \
-    X(BODY_MS, "body_ms", 10000, "one unary request's message, absolute")                                              \
+    X(BODY_MS, "body_ms", 10000, "one request message, absolute")                                                      \
     X(SETTINGS_ACK_MS, "settings_ack_ms", 10000, "ACK of our SETTINGS")                                                \
     X(WRITE_STALL_MS, "write_stall_ms", 20000, "no progress in writing to a peer")                                     \
     X(KEEPALIVE_MS, "keepalive_ms", 60000, "silence before we ping")                                                   \

@@ -9,6 +9,7 @@
 enum {
     POOLED_CALLS_MAX = 128,
     POOLED_BUFFER_BYTES = 1024, /* a pooled call keeps no larger buffer */
+    STALL_STEP_BYTES = 16384,   /* less of it is no progress, as in net */
     ARENA_BYTES_MIN = 65536,
     ARENA_PER_REQUEST_BYTE = 8
 };
@@ -53,7 +54,8 @@ struct rpc_call *rpc_call_new(struct rpc_session *s, int32_t stream_id)
                               .out = out,
                               .timeout_ns = -1,
                               .deadline_ns = INT64_MAX,
-                              .body_due_ns = INT64_MAX};
+                              .body_due_ns = INT64_MAX,
+                              .stall_due_ns = INT64_MAX};
     call->reader.max_bytes = call->reader.message.max_bytes = (size_t)rpc_h2_limit(&s->h2, NET_LIMIT_MESSAGE_BYTES);
     rpc_list_push(&s->calls, &call->link);
     s->n_calls++;
@@ -172,6 +174,45 @@ static void submit_trailers(struct rpc_call *call)
     (void)nghttp2_submit_trailer(call->session->h2.ng, call->stream_id, nva, n);
 }
 
+/* ---- output that nobody takes ---- */
+
+static size_t unsent_of(const struct rpc_call *call)
+{
+    return call->out.len - call->out_at;
+}
+
+/* An answer that a peer does not take is not kept for ever. */
+static void limit_stall(struct rpc_call *call)
+{
+    const struct rpc_h2 *h = &call->session->h2;
+    size_t unsent = unsent_of(call);
+    call->stall_left_bytes = unsent < STALL_STEP_BYTES ? unsent : STALL_STEP_BYTES;
+    call->stall_due_ns = h->now_ns + rpc_h2_limit(h, NET_LIMIT_WRITE_STALL_MS) * NS_PER_MS;
+    rpc_call_set_timed(call);
+}
+
+static void note_progress(struct rpc_call *call, size_t n)
+{
+    if (call->stall_due_ns == INT64_MAX)
+        return;
+    if (unsent_of(call) == 0 && !call->is_finished) {
+        call->stall_due_ns = INT64_MAX;
+        rpc_call_set_timed(call);
+    } else if (n >= call->stall_left_bytes) {
+        limit_stall(call);
+    } else {
+        call->stall_left_bytes -= n;
+    }
+}
+
+/* Of a state stream at most one message waits, for as long as the peer likes. */
+static void limit_stream(struct rpc_call *call)
+{
+    const struct rpc_method *m = call->entry->method;
+    if (m->is_server_streaming && !m->is_state_stream && call->stall_due_ns == INT64_MAX)
+        limit_stall(call);
+}
+
 /* ---- output ---- */
 
 /* nghttp2 asks for DATA. Trailers are submitted here and not before: they would overtake it (nghttp2 issue 269). */
@@ -182,7 +223,7 @@ static ssize_t read_out(nghttp2_session *ng, int32_t stream_id, uint8_t *out, si
     (void)ng;
     (void)stream_id;
     (void)user_data;
-    size_t left = call->out.len - call->out_at, n = left < size ? left : size;
+    size_t left = unsent_of(call), n = left < size ? left : size;
     if (left == 0 && !call->is_finished) {
         call->is_deferred = true;
         return NGHTTP2_ERR_DEFERRED;
@@ -192,6 +233,7 @@ static ssize_t read_out(nghttp2_session *ng, int32_t stream_id, uint8_t *out, si
     call->out_at += n;
     call->session->unsent_bytes -= (int64_t)n;
     call->session->server->unsent_bytes -= (int64_t)n;
+    note_progress(call, n);
     if (n < left)
         return (ssize_t)n;
     buf_reset(&call->out);
@@ -233,7 +275,7 @@ static bool has_room(const struct rpc_call *call, size_t len, size_t dropped)
         enum net_limit limit;
         int64_t unsent;
     } rows[] = {
-        {NET_LIMIT_STREAM_OUTPUT_BYTES, (int64_t)(call->out.len - call->out_at)},
+        {NET_LIMIT_STREAM_OUTPUT_BYTES, (int64_t)unsent_of(call)},
         {NET_LIMIT_OUTPUT_BYTES, s->unsent_bytes},
         {NET_LIMIT_OUTPUT_BYTES_ALL, s->server->unsent_bytes},
     };
@@ -278,6 +320,7 @@ int rpc_call_send(struct rpc_call *call, const void *message, size_t len)
     count_unsent(call, (int64_t)(RPC_PREFIX_BYTES + len) - (int64_t)dropped);
     call->n_sent++;
     metric_add(call->entry->sent, 1);
+    limit_stream(call);
     rpc_call_send_headers(call);
     wake(call);
     return 0;
@@ -285,22 +328,19 @@ int rpc_call_send(struct rpc_call *call, const void *message, size_t len)
 
 /* ---- finish ---- */
 
-/* An answer that a peer does not take is not kept for ever. */
-static void limit_stall(struct rpc_call *call)
+/* From here on only the peer's taking of it is limited. */
+static void limit_end(struct rpc_call *call)
 {
-    const struct rpc_h2 *h = &call->session->h2;
-    call->body_due_ns = INT64_MAX;
-    call->deadline_ns = h->now_ns + rpc_h2_limit(h, NET_LIMIT_WRITE_STALL_MS) * NS_PER_MS;
-    if (!rpc_link_is_linked(&call->timed_link))
-        rpc_list_push(&call->session->server->timed, &call->timed_link);
+    call->is_finished = true;
+    call->deadline_ns = call->body_due_ns = INT64_MAX;
+    limit_stall(call);
 }
 
 static void finish(struct rpc_call *call, enum err_class status, const char *text)
 {
-    call->is_finished = true;
     call->status = status;
     count_handled(call, status);
-    limit_stall(call);
+    limit_end(call);
     rpc_list_push(&call->session->finished, &call->finished_link);
     if (!call->are_headers_out)
         submit_trailers_only(call, NULL, text);
@@ -361,11 +401,19 @@ static void reset_open(struct rpc_call *call, enum err_class status)
     reset(call);
 }
 
+static void expire_stalled(struct rpc_call *call)
+{
+    rpc_h2_hit(&call->session->h2, NET_LIMIT_WRITE_STALL_MS);
+    if (call->is_finished)
+        reset(call);
+    else
+        reset_open(call, ERR_CANCELLED);
+}
+
 void rpc_call_expire(struct rpc_call *call, int64_t now_ns)
 {
-    if (call->is_finished) {
-        rpc_h2_hit(&call->session->h2, NET_LIMIT_WRITE_STALL_MS);
-        reset(call);
+    if (call->stall_due_ns <= now_ns) {
+        expire_stalled(call);
         return;
     }
     if (call->deadline_ns > now_ns) {
@@ -379,15 +427,21 @@ void rpc_call_expire(struct rpc_call *call, int64_t now_ns)
     }
     char limit[TIME_DURATION_MAX];
     time_format_duration(limit, call->deadline_ns - call->started_ns);
-    if (call->out.len > call->out_at)
+    if (unsent_of(call) > 0)
         reset_open(call, ERR_DEADLINE_EXCEEDED);
     else
         rpc_call_refuse(call, ERR_DEADLINE_EXCEEDED, "no answer within %s", limit);
 }
 
-void rpc_call_set_timed(struct rpc_call *call)
+int64_t rpc_call_due_ns(const struct rpc_call *call)
 {
     int64_t due_ns = call->deadline_ns < call->body_due_ns ? call->deadline_ns : call->body_due_ns;
+    return due_ns < call->stall_due_ns ? due_ns : call->stall_due_ns;
+}
+
+void rpc_call_set_timed(struct rpc_call *call)
+{
+    int64_t due_ns = rpc_call_due_ns(call);
     if (due_ns == INT64_MAX) {
         rpc_link_remove(&call->timed_link);
         return;
@@ -444,8 +498,7 @@ void rpc_call_answer_get(struct rpc_call *call, struct net_get_response *respons
     if (response->content_encoding)
         nva[n++] = nv_text("content-encoding", response->content_encoding, strlen(response->content_encoding));
     n += put_extra(nva + n, ARRAY_LEN(nva) - n, response->extra);
-    call->is_get = call->is_finished = call->are_headers_out = true;
-    limit_stall(call);
+    call->is_get = call->are_headers_out = true;
     nghttp2_data_provider provider = {.source.ptr = call, .read_callback = read_out};
     bool has_body = call->verb == RPC_VERB_GET && response->body.len > 0;
     if (has_body) {
@@ -455,6 +508,7 @@ void rpc_call_answer_get(struct rpc_call *call, struct net_get_response *respons
         call->out.max_bytes = SIZE_MAX / 2;
         count_unsent(call, (int64_t)call->out.len);
     }
+    limit_end(call);
     (void)nghttp2_submit_response(call->session->h2.ng, call->stream_id, nva, n, has_body ? &provider : NULL);
     wake(call);
 }

@@ -362,9 +362,21 @@ static void on_message(struct rpc_call *call, struct str message)
         deliver(call, message); /* a unary one waits for END_STREAM in the reader */
 }
 
+/* Where messages come one by one, each has its time from its first byte to its last. */
+static void time_message(struct rpc_call *call, bool is_new)
+{
+    bool is_inside = rpc_reader_is_inside(&call->reader), was_inside = call->body_due_ns != INT64_MAX;
+    if (call->is_finished || (is_inside == was_inside && !(is_inside && is_new)))
+        return;
+    int64_t limit_ns = rpc_h2_limit(&call->session->h2, NET_LIMIT_BODY_MS) * NS_PER_MS;
+    call->body_due_ns = is_inside ? later(call->session->h2.now_ns, limit_ns) : INT64_MAX;
+    rpc_call_set_timed(call);
+}
+
 void rpc_request_data(struct rpc_call *call, const uint8_t *bytes, size_t len)
 {
     struct str rest = {(const char *)bytes, len};
+    size_t n_before = call->n_received;
     if (call->is_plain)
         call->request_bytes += len;
     if (!call->is_open || !call->entry->method || !hold(call, len))
@@ -383,6 +395,8 @@ void rpc_request_data(struct rpc_call *call, const uint8_t *bytes, size_t len)
             refuse_read(call, read);
     }
     release_read(call);
+    if (!is_single)
+        time_message(call, call->n_received != n_before);
 }
 
 static void end_unary(struct rpc_call *call)

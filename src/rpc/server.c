@@ -161,7 +161,7 @@ int64_t rpc_server_sweep(struct rpc_server *server, int64_t now_ns)
     while (link != &server->timed) {
         struct rpc_call *call = CONTAINER_OF(link, struct rpc_call, timed_link);
         link = link->next; /* expiring unlinks this call only: handlers run later */
-        int64_t due_ns = call->deadline_ns < call->body_due_ns ? call->deadline_ns : call->body_due_ns;
+        int64_t due_ns = rpc_call_due_ns(call);
         if (due_ns <= now_ns)
             rpc_call_expire(call, now_ns);
         else if (due_ns < next_ns)

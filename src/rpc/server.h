@@ -65,6 +65,7 @@ struct rpc_call {
     void *state;
     struct arena arena;
     int64_t started_ns, deadline_ns, body_due_ns; /* absolute; INT64_MAX = none */
+    int64_t stall_due_ns;                         /* output must have moved by then; the same */
     int64_t timeout_ns;                           /* the client's; -1 = none */
     int64_t clock_started_ns;
     int32_t stream_id;
@@ -81,7 +82,8 @@ struct rpc_call {
     /* answer */
     struct buf out; /* bytes out[out_at..) are not sent yet */
     size_t out_at, last_message_at, n_sent;
-    char *text; /* of the status, until its trailers are out; NULL = none */
+    size_t stall_left_bytes; /* how much output moves that limit on */
+    char *text;              /* of the status, until its trailers are out; NULL = none */
     enum err_class status;
     bool is_open; /* between the judged headers and `ended` */
     bool are_headers_out, is_deferred, is_finished, is_reset, has_arena, is_get;
@@ -137,6 +139,8 @@ void rpc_call_answer_get(struct rpc_call *call, struct net_get_response *respons
 void rpc_call_drop_held(struct rpc_call *call);
 /* (Re)place in the list of deadlines. */
 void rpc_call_set_timed(struct rpc_call *call);
+/* The soonest of its limits, INT64_MAX when it has none. */
+int64_t rpc_call_due_ns(const struct rpc_call *call);
 void rpc_call_expire(struct rpc_call *call, int64_t now_ns);
 
 /* ---- server_net.c ---- */

@@ -60,6 +60,39 @@ static void test_a_request_that_does_not_end_has_its_time(void **state)
     peer_fini(&p);
 }
 
+static void feed_data(struct peer *p, int32_t id, struct str bytes)
+{
+    uint8_t frame[64];
+    memcpy(frame + 9, bytes.ptr, bytes.len);
+    peer_feed(p, frame, peer_frame(frame, bytes.len, NGHTTP2_DATA, 0, id) + bytes.len);
+    peer_pump(p);
+}
+
+/* Each of a stream's messages has its time from its first byte on; between them there is no limit. */
+static void test_a_message_of_a_stream_that_does_not_end_has_its_time(void **state)
+{
+    (void)state;
+    struct peer p;
+    start(&p);
+    const struct answer *a = ask(&p, &(struct request){.path = "/t.T/Chat", .is_open = true});
+    p.now_ns += 60 * NS_PER_S;
+    (void)rpc_server_sweep(p.server, p.now_ns);
+    feed_data(&p, 1, (struct str){"\0\0\0\0\5he", 7});
+    p.now_ns += 9 * NS_PER_S;
+    feed_data(&p, 1, (struct str){"llo\0", 4}); /* and the next one begins */
+    p.now_ns += 9 * NS_PER_S;
+    (void)rpc_server_sweep(p.server, p.now_ns);
+    feed_data(&p, 1, (struct str){"\0\0\0", 3});
+    assert_int_equal(seen.n_messages, 1);
+    assert_false(a->is_closed);
+    (void)rpc_server_sweep(p.server, p.now_ns + NS_PER_S);
+    peer_pump(&p);
+    assert_string_equal(a->grpc_status, "4");
+    assert_int_equal(p.hits[NET_LIMIT_BODY_MS], 1);
+    assert_int_equal(p.server->received_bytes, 0);
+    peer_fini(&p);
+}
+
 static void test_cancel_frees_the_call_at_once(void **state)
 {
     (void)state;
@@ -214,6 +247,83 @@ static void get_page(void *context, const struct net_get_request *request, struc
                      (int)request->query.len, request->query.ptr);
 }
 
+/* Messages of an open stream that nobody takes hold memory of all: they have the same limit. */
+static void test_a_stream_that_is_not_taken_ends_unless_only_its_state_waits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        bool is_ended;
+    } rows[] = {{"/t.T/Stream", true}, {"/t.T/Chat", true}, {"/t.T/State", false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct peer p;
+        start(&p);
+        close_window(&p);
+        const struct answer *a = ask(&p, &(struct request){.path = rows[i].path, BODY("\1x"), .is_open = i == 1});
+        if (i != 1)
+            assert_int_equal(rpc_call_send(seen.open, "x", 1), 0);
+        peer_pump(&p);
+        (void)rpc_server_sweep(p.server, p.now_ns + 20 * NS_PER_S - 1);
+        peer_pump(&p);
+        assert_false(a->is_closed);
+        (void)rpc_server_sweep(p.server, p.now_ns + 20 * NS_PER_S);
+        peer_pump(&p);
+        assert_int_equal(a->is_reset && a->reset_code == NGHTTP2_CANCEL, rows[i].is_ended);
+        assert_int_equal(p.server->unsent_bytes, rows[i].is_ended ? 0 : 6);
+        assert_int_equal(p.hits[NET_LIMIT_WRITE_STALL_MS], rows[i].is_ended);
+        assert_int_equal(seen.n_ended, rows[i].is_ended);
+        peer_fini(&p);
+    }
+}
+
+static void big_page(void *context, const struct net_get_request *request, struct net_get_response *response)
+{
+    (void)context;
+    (void)request;
+    char *room = buf_reserve(&response->body, 200000);
+    memset(room, 'x', 200000);
+    buf_advance(&response->body, 200000);
+}
+
+/* Open the stream's window by so much, and say how many bytes of DATA that brings. The peer's own nghttp2 does not see
+ * them: it would open the window by itself. */
+static size_t take_data(struct peer *p, uint8_t n)
+{
+    uint8_t frame[13] = {0, 0, 4, NGHTTP2_WINDOW_UPDATE, 0, 0, 0, 0, 1, 0, 0, n, 0};
+    const uint8_t *bytes;
+    size_t len, n_data = 0;
+    peer_feed(p, frame, sizeof(frame));
+    while ((len = rpc_session_pull(p->session, &bytes)) > 0)
+        n_data += bytes[3] == NGHTTP2_DATA ? len - 9 : 0;
+    return n_data;
+}
+
+/* The limit is on the lack of progress, as for a connection: 16 kB or all that waits. */
+static void test_progress_buys_time_and_drops_of_it_do_not(void **state)
+{
+    (void)state;
+    struct peer p;
+    start(&p);
+    net_gets_add(p.gets, "/big", big_page, NULL);
+    close_window(&p);
+    (void)ask(&p, &(struct request){.method = "GET", .path = "/big", .content_type = ""});
+    for (int i = 0; i < 3; i++) {
+        p.now_ns += 19 * NS_PER_S;
+        (void)rpc_server_sweep(p.server, p.now_ns);
+        assert_int_equal(take_data(&p, 64), 16384);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(p.server->n_calls, 1);
+        p.now_ns += 8 * NS_PER_S;
+        (void)rpc_server_sweep(p.server, p.now_ns);
+        (void)take_data(&p, 1);
+    }
+    assert_int_equal(p.server->n_calls, 0);
+    assert_int_equal(p.hits[NET_LIMIT_WRITE_STALL_MS], 1);
+    assert_int_equal(p.server->unsent_bytes, 0);
+    peer_fini(&p);
+}
+
 static void test_get_and_head_reach_the_pages(void **state)
 {
     (void)state;
@@ -358,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_our_deadline_ends_a_call_that_hangs),
         cmocka_unit_test(test_the_clients_deadline_counts_when_it_is_sooner),
         cmocka_unit_test(test_a_request_that_does_not_end_has_its_time),
+        cmocka_unit_test(test_a_message_of_a_stream_that_does_not_end_has_its_time),
         cmocka_unit_test(test_cancel_frees_the_call_at_once),
         cmocka_unit_test(test_a_lost_connection_ends_its_calls),
         cmocka_unit_test(test_late_answers_of_an_expired_call_are_dropped),
@@ -366,6 +477,8 @@ int main(void)
         cmocka_unit_test(test_unread_answers_of_a_connection_have_a_ceiling),
         cmocka_unit_test(test_a_deadline_behind_a_closed_window_resets),
         cmocka_unit_test(test_an_answer_that_is_not_taken_is_dropped_in_the_end),
+        cmocka_unit_test(test_a_stream_that_is_not_taken_ends_unless_only_its_state_waits),
+        cmocka_unit_test(test_progress_buys_time_and_drops_of_it_do_not),
         cmocka_unit_test(test_get_and_head_reach_the_pages),
         cmocka_unit_test(test_drain_announces_ends_streams_and_lets_calls_finish),
         cmocka_unit_test(test_drain_does_not_wait_for_a_silent_peer),
