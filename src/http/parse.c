@@ -189,8 +189,10 @@ static int parse_version(struct str version, struct http_request *request, struc
 {
     bool is_http = version.len == 8 && str_has_prefix(version, "HTTP/") && version.ptr[6] == '.' &&
                    version.ptr[5] >= '0' && version.ptr[5] <= '9' && version.ptr[7] >= '0' && version.ptr[7] <= '9';
+    bool is_other = version.len > 0 && !(version.len >= 5 && str_equals_nocase((struct str){version.ptr, 5}, "HTTP/"));
     if (!is_http)
-        return refuse_request(refusal, 400, "the request line is not METHOD target HTTP/1.1");
+        return refuse_request(refusal, is_other ? HTTP_NO_ANSWER : 400,
+                              "the request line is not METHOD target HTTP/1.1");
     if (version.ptr[5] != '1')
         return refuse_request(refusal, 505, "only HTTP/1.0 and HTTP/1.1 are spoken here");
     request->is_http10 = version.ptr[7] == '0';

@@ -15,7 +15,9 @@ struct http_scan {
     bool has_passed_empty;
 };
 
-/* Why a request is refused. Static text, one sentence for a person. */
+/* Why a request is refused. Static text, one sentence for a person. HTTP_NO_ANSWER: what came is no HTTP at all (a
+ * third word that does not begin with HTTP/), so an HTTP answer would only confuse whoever sent it: close. */
+enum { HTTP_NO_ANSWER = 0 };
 struct http_refusal {
     int status;
     const char *text;

@@ -214,6 +214,11 @@ static void answer(struct http_session *session, const struct http_request *requ
 
 static void refuse(struct http_session *session, const struct http_refusal *refusal)
 {
+    if (refusal->status == HTTP_NO_ANSWER) {
+        session->is_last = true;
+        net_conn_close(session->conn);
+        return;
+    }
     struct net_get_response response = {.status = refusal->status, .content_type = "text/plain; charset=utf-8"};
     struct head head = {.response = &response, .has_allow = refusal->status == 405};
     buf_init(&response.body, 1024);

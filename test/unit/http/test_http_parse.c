@@ -49,6 +49,8 @@ static void test_refusals_have_the_right_status(void **state)
         {"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", 400},
         {"GET / HTTP/1.1 \r\nHost: a\r\n\r\n", 400},
         {"GET /\r\n\r\n", 400},
+        {"INVALID CONNECTION PREFACE\r\n\r\n", HTTP_NO_ANSWER},
+        {"SSH-2.0-OpenSSH_9.2 a b\r\n\r\n", HTTP_NO_ANSWER},
         {"GET\r\n\r\n", 400},
         {"GET /\tx HTTP/1.1\r\nHost: a\r\n\r\n", 400},
         {"G@T / HTTP/1.1\r\nHost: a\r\n\r\n", 400},
