@@ -7,6 +7,7 @@
 #include "externalscaler.pb-c.h"
 #include "health.pb-c.h"
 #include "node.pb-c.h"
+#include "podresources.pb-c.h"
 #include "reflection_v1.pb-c.h"
 
 /* One .proto file; lists end with NULL; static storage. */

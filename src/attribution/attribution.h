@@ -1,0 +1,42 @@
+/* attribution: which containers hold which devices, as the kubelet's pod-resources API says. It owns the client of that
+ * socket, the reading of its answers and the forms of device ids; it decides nothing about values. Which processes use
+ * a device is not its business yet. */
+#ifndef ATTRIBUTION_ATTRIBUTION_H
+#define ATTRIBUTION_ATTRIBUTION_H
+
+#include "base/base.h"
+#include "net/net.h"
+#include "snapshot/snapshot.h"
+
+/* Where kubelets have their socket; mount its directory, since a restarted kubelet makes a new one. */
+#define ATTRIBUTION_SOCKET "/var/lib/kubelet/pod-resources/kubelet.sock"
+
+struct attribution;
+struct attribution_config {
+    struct net_loop *loop;
+    struct metrics *metrics; /* keda_gpu_scaler_pod_resources_* */
+    const char *path;        /* of the socket; copied */
+    int64_t period_ns;       /* between reads; 0 = 10 s */
+    /* The newest snapshot or NULL: ids are matched with its devices. */
+    const struct snapshot *(*snapshot)(void *context);
+    /* Optional: a read has ended, well or not; owners as attribution_owners gives them from now on. */
+    void (*changed)(void *context, const struct snapshot_owners *owners);
+    void *context;
+};
+/* The first read begins at the loop's next turn. Nothing here blocks; a socket that is not there is tried again. NULL
+ * and an error where the path is no address. */
+struct attribution *attribution_new(const struct attribution_config *config, struct err *e);
+void attribution_free(struct attribution *a); /* accepts NULL; no `changed` comes from inside */
+
+/* The devices have changed: read again soon, at most once a second. */
+void attribution_refresh(struct attribution *a);
+/* Never NULL; valid until the next turn of the loop unless referenced. */
+const struct snapshot_owners *attribution_owners(const struct attribution *a);
+
+/* One answer of List, matched with the devices of a snapshot (may be NULL): new owners in state OK, taken at now_ns,
+ * with one reference; or NULL where the bytes are no ListPodResourcesResponse. Unknown fields are passed over; memory
+ * is bounded whatever the answer holds. */
+struct snapshot_owners *attribution_parse(struct str answer, const struct snapshot *snapshot, int64_t now_ns,
+                                          struct err *e);
+
+#endif
