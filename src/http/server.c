@@ -167,7 +167,7 @@ static void feed_body(struct http_session *session)
 static void check_body(const struct http_session *session, struct net_get_response *response)
 {
     size_t ceiling = (size_t)net_conn_limits(session->conn)->values[NET_LIMIT_OUTPUT_BYTES_ALL];
-    if (session->server->body_bytes + response->body.len <= ceiling)
+    if (session->server->body_bytes + response->body.len <= ceiling || response->body.len <= NET_OWN_BYTES)
         return;
     net_limit_hit(net_conn_loop(session->conn), NET_LIMIT_OUTPUT_BYTES_ALL);
     buf_fini(&response->body);
@@ -302,7 +302,7 @@ static int receive(void *context, const uint8_t *bytes, size_t len)
     size_t ceiling = (size_t)net_conn_limits(session->conn)->values[NET_LIMIT_RECEIVE_BYTES_ALL];
     if (session->is_last)
         return 0;
-    if (session->server->input_bytes + len > ceiling) {
+    if (session->server->input_bytes + len > ceiling && session->in.len + len > NET_OWN_BYTES) {
         net_limit_hit(net_conn_loop(session->conn), NET_LIMIT_RECEIVE_BYTES_ALL);
         return -1;
     }

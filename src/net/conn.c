@@ -316,7 +316,7 @@ static bool has_room_for(struct net_conn *conn, size_t len)
         net_limit_hit(loop, NET_LIMIT_OUTPUT_BYTES);
         return false;
     }
-    if (loop->unsent_bytes + len <= ceiling_of_all)
+    if (loop->unsent_bytes + len <= ceiling_of_all || unsent + len <= NET_OWN_BYTES)
         return true;
     net_limit_hit(loop, NET_LIMIT_OUTPUT_BYTES_ALL);
     net_conns_relieve(loop);

@@ -271,17 +271,18 @@ void rpc_call_send_headers(struct rpc_call *call)
 static bool has_room(const struct rpc_call *call, size_t len, size_t dropped)
 {
     const struct rpc_session *s = call->session;
+    int64_t mine = s->unsent_bytes - (int64_t)dropped + (int64_t)len;
     const struct {
         enum net_limit limit;
-        int64_t unsent;
+        int64_t unsent, always; /* what the connection may hold in any case */
     } rows[] = {
-        {NET_LIMIT_STREAM_OUTPUT_BYTES, (int64_t)unsent_of(call)},
-        {NET_LIMIT_OUTPUT_BYTES, s->unsent_bytes},
-        {NET_LIMIT_OUTPUT_BYTES_ALL, s->server->unsent_bytes},
+        {NET_LIMIT_STREAM_OUTPUT_BYTES, (int64_t)unsent_of(call), 0},
+        {NET_LIMIT_OUTPUT_BYTES, s->unsent_bytes, 0},
+        {NET_LIMIT_OUTPUT_BYTES_ALL, s->server->unsent_bytes, NET_OWN_BYTES},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         int64_t others = rows[i].unsent - (int64_t)dropped;
-        if (others > 0 && others + (int64_t)len > rpc_h2_limit(&s->h2, rows[i].limit)) {
+        if (others > 0 && mine > rows[i].always && others + (int64_t)len > rpc_h2_limit(&s->h2, rows[i].limit)) {
             rpc_h2_hit(&s->h2, rows[i].limit);
             return false;
         }

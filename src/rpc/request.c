@@ -321,7 +321,8 @@ static bool hold(struct rpc_call *call, size_t len)
     enum net_limit over = NET_LIMIT_COUNT;
     if (s->received_bytes + (int64_t)len > rpc_h2_limit(&s->h2, NET_LIMIT_RECEIVE_BYTES))
         over = NET_LIMIT_RECEIVE_BYTES;
-    else if (s->server->received_bytes + (int64_t)len > rpc_h2_limit(&s->h2, NET_LIMIT_RECEIVE_BYTES_ALL))
+    else if (s->server->received_bytes + (int64_t)len > rpc_h2_limit(&s->h2, NET_LIMIT_RECEIVE_BYTES_ALL) &&
+             s->received_bytes + (int64_t)len > NET_OWN_BYTES)
         over = NET_LIMIT_RECEIVE_BYTES_ALL;
     if (over != NET_LIMIT_COUNT) {
         rpc_h2_hit(&s->h2, over);

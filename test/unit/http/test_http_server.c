@@ -226,19 +226,29 @@ static void test_memory_for_all_answers_and_requests_has_a_ceiling(void **state)
     peer_say(w->fd, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n");
     peer_expect(w->loop, w->fd, &w->got, "too many answers");
     assert_true(str_has_prefix(str_of(buf_cstr(&w->got)), "HTTP/1.1 503 "));
+    buf_reset(&w->got);
+    w->limits.values[NET_LIMIT_OUTPUT_BYTES_ALL] = BIG_BYTES; /* all of it is taken */
+    peer_say(w->fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    peer_expect(w->loop, w->fd, &w->got, "path=/hello"); /* a probe is answered all the same */
     (void)close(fd);
     buf_reset(&w->got);
     turn_some(w->loop);
     peer_say(w->fd, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n");
     turn_until(w->loop, ((void)peer_read(w->fd, &w->got), w->got.len > BIG_BYTES));
 
-    w->limits.values[NET_LIMIT_RECEIVE_BYTES_ALL] = 100;
+    char part[6000] = "GET /a-long-path-that-is-not-complete";
+    memset(part + strlen(part), 'x', sizeof(part) - strlen(part) - 1);
+    w->limits.values[NET_LIMIT_RECEIVE_BYTES_ALL] = 5000;
     int first = peer_connect(net_listener_port(w->listener));
-    peer_say(first, "GET /a-long-path-that-is-not-yet-complete-and-holds-memory-while-it-waits-for-the-rest");
+    peer_say(first, "GET /hel");
     turn_some(w->loop);
-    peer_say(w->fd, "GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    peer_say(w->fd, part);
     peer_read_all(w->loop, w->fd, &w->got);
     assert_double_same(limit_hits(w->metrics, NET_LIMIT_RECEIVE_BYTES_ALL), 1);
+    w->limits.values[NET_LIMIT_RECEIVE_BYTES_ALL] = 1; /* others hold all of it */
+    buf_reset(&w->got);
+    peer_say(first, "lo HTTP/1.1\r\nHost: x\r\n\r\n");
+    peer_expect(w->loop, first, &w->got, "path=/hello");
     (void)close(first);
 }
 

@@ -537,7 +537,9 @@ static void test_output_of_all_has_a_ceiling_that_stalled_peers_pay_for(void **s
     int fd = connect_to(w);
     peer_say(fd, "x");
     turn_until(w->loop, w->n_open == 2);
-    assert_int_equal(net_conn_send(w->last->conn, "y", 1), -1); /* nobody has stalled for a second yet */
+    char block[5000] = {0};
+    assert_int_equal(net_conn_send(w->last->conn, "y", 1), 0);                /* its own share */
+    assert_int_equal(net_conn_send(w->last->conn, block, sizeof(block)), -1); /* nobody has stalled for a second yet */
     peer_read_all(w->loop, fd, &w->got);
     assert_int_equal(w->n_closed, 1);
     assert_double_same(limit_hits(w->metrics, NET_LIMIT_OUTPUT_BYTES_ALL), 1);
@@ -546,7 +548,9 @@ static void test_output_of_all_has_a_ceiling_that_stalled_peers_pay_for(void **s
     peer_say(later, "x");
     turn_until(w->loop, w->n_open == 3);
     net_loop_skip(w->loop, 2 * NS_PER_S);
-    assert_int_equal(net_conn_send(w->last->conn, "hello", 5), 0);
+    memcpy(block + sizeof(block) - 5, "hello", 5);
+    memset(block, ' ', sizeof(block) - 5);
+    assert_int_equal(net_conn_send(w->last->conn, block, sizeof(block)), 0);
     peer_expect(w->loop, later, &w->got, "hello");
     assert_int_equal(w->n_closed, 2);
     assert_double_same(limit_hits(w->metrics, NET_LIMIT_WRITE_STALL_MS), 1);

@@ -468,15 +468,41 @@ static void test_all_connections_share_one_budget(void **state)
 {
     (void)state;
     struct peer p;
-    char part[1005] = {0};
-    part[3] = 16; /* announces 4,096 */
+    char part[5000] = {0};
+    part[3] = 32; /* announces 8,192 */
     start(&p);
-    p.server->received_bytes = rpc_h2_limit(&p.session->h2, NET_LIMIT_RECEIVE_BYTES_ALL) - 500; /* others' */
+    int64_t others = rpc_h2_limit(&p.session->h2, NET_LIMIT_RECEIVE_BYTES_ALL);
+    p.server->received_bytes = others;
     (void)peer_request(&p, &(struct request){.body = part, .body_len = sizeof(part), .is_open = true});
     peer_pump(&p);
     assert_string_equal(p.answers[0].grpc_status, "8");
     assert_int_equal(p.hits[NET_LIMIT_RECEIVE_BYTES_ALL], 1);
-    p.server->received_bytes = 0;
+    (void)peer_request(&p, &(struct request){BODY("\1x")}); /* what KEDA sends is served whoever holds how much */
+    p.server->unsent_bytes = rpc_h2_limit(&p.session->h2, NET_LIMIT_OUTPUT_BYTES_ALL);
+    peer_pump(&p);
+    assert_string_equal(p.answers[1].grpc_status, "0");
+    assert_int_equal(p.hits[NET_LIMIT_RECEIVE_BYTES_ALL] + p.hits[NET_LIMIT_OUTPUT_BYTES_ALL], 1);
+    p.server->received_bytes -= others;
+    p.server->unsent_bytes = 0;
+    peer_fini(&p);
+}
+
+static void test_answers_to_all_connections_have_a_ceiling(void **state)
+{
+    (void)state;
+    struct peer p;
+    char message[5000] = {0};
+    start(&p);
+    (void)peer_request(&p, &(struct request){.path = "/t.T/Stream", BODY("\1x")});
+    peer_pump(&p);
+    int64_t others = rpc_h2_limit(&p.session->h2, NET_LIMIT_OUTPUT_BYTES_ALL);
+    p.server->unsent_bytes += others;
+    assert_int_equal(rpc_call_send(open_call, message, sizeof(message)), -1);
+    assert_int_equal(p.hits[NET_LIMIT_OUTPUT_BYTES_ALL], 1);
+    assert_int_equal(rpc_call_send(open_call, message, 2000), 0);
+    assert_int_equal(rpc_call_send(open_call, message, 2000), 0);
+    assert_int_equal(rpc_call_send(open_call, message, 2000), -1); /* that was its own share */
+    p.server->unsent_bytes -= others;
     peer_fini(&p);
 }
 
@@ -696,6 +722,7 @@ int main(void)
         cmocka_unit_test(test_an_hpack_bomb_costs_no_more_than_four_lists),
         cmocka_unit_test(test_unfinished_messages_share_the_connections_budget),
         cmocka_unit_test(test_all_connections_share_one_budget),
+        cmocka_unit_test(test_answers_to_all_connections_have_a_ceiling),
         cmocka_unit_test(test_streams_of_all_connections_have_a_ceiling),
         cmocka_unit_test(test_refusals_that_are_not_read_end_the_connection),
         cmocka_unit_test(test_frames_after_a_streams_end),
