@@ -188,7 +188,10 @@ static int on_ping(struct rpc_h2 *h)
         return 0;
     }
     bool is_early = last_ns && h->now_ns - last_ns < rpc_h2_limit(h, NET_LIMIT_PING_INTERVAL_MS) * NS_PER_MS;
-    if (!is_early || ++h->ping_strikes <= rpc_h2_limit(h, NET_LIMIT_PING_STRIKES))
+    if (!is_early)
+        return 0;
+    rpc_h2_hit(h, NET_LIMIT_PING_INTERVAL_MS);
+    if (++h->ping_strikes <= rpc_h2_limit(h, NET_LIMIT_PING_STRIKES))
         return 0;
     return rpc_h2_trip(h, NET_LIMIT_PING_STRIKES, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
 }
@@ -242,14 +245,18 @@ void rpc_h2_on_frame_send(struct rpc_h2 *h, const nghttp2_frame *frame)
         earn_window_credit(h);
 }
 
+int rpc_h2_on_invalid_frame(struct rpc_h2 *h)
+{
+    h->n_told_causes++;
+    return rpc_h2_glitch(h);
+}
+
 static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user_data)
 {
-    struct rpc_h2 *h = (struct rpc_h2 *)user_data;
     (void)ng;
     (void)frame;
     (void)error;
-    h->n_told_causes++;
-    return rpc_h2_glitch(h);
+    return rpc_h2_on_invalid_frame((struct rpc_h2 *)user_data);
 }
 
 /* ---- life ---- */
@@ -434,6 +441,8 @@ static void tick_keepalive(struct rpc_h2 *h, int64_t keepalive_ns)
         h->is_closing = h->is_dead = true;
         h->env.wake(h->env.context);
     } else if (!h->ping_sent_ns && h->pings_out < 4 && h->now_ns - h->last_read_ns >= keepalive_ns) {
+        if (h->is_server) /* a client's silence is its own affair */
+            rpc_h2_hit(h, NET_LIMIT_KEEPALIVE_MS);
         rpc_h2_ping(h, (const uint8_t *)"kgsalive");
     }
 }

@@ -87,6 +87,8 @@ int rpc_h2_glitch(struct rpc_h2 *h);
 /* To be called from the owner's callbacks for every frame received and sent. 0 or rpc_h2_trip's value. */
 int rpc_h2_on_frame_recv(struct rpc_h2 *h, const nghttp2_frame *frame);
 void rpc_h2_on_frame_send(struct rpc_h2 *h, const nghttp2_frame *frame);
+/* For an owner with a callback of its own for frames that nghttp2 refuses. */
+int rpc_h2_on_invalid_frame(struct rpc_h2 *h);
 void rpc_h2_ping(struct rpc_h2 *h, const uint8_t opaque[8]);
 static inline int64_t rpc_h2_limit(const struct rpc_h2 *h, enum net_limit limit)
 {

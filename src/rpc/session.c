@@ -84,6 +84,18 @@ static int on_data_chunk(nghttp2_session *ng, uint8_t flags, int32_t stream_id, 
     return 0;
 }
 
+/* nghttp2 refuses streams beyond the limit by itself: by RST before our SETTINGS are acknowledged, with the whole
+ * connection after. Either comes here. */
+static int on_invalid_frame(nghttp2_session *ng, const nghttp2_frame *frame, int error, void *user_data)
+{
+    struct rpc_session *s = session_of(user_data);
+    (void)ng;
+    (void)error;
+    if (frame->hd.type == NGHTTP2_HEADERS && (int64_t)s->n_calls >= rpc_h2_limit(&s->h2, NET_LIMIT_STREAMS))
+        rpc_h2_hit(&s->h2, NET_LIMIT_STREAMS);
+    return rpc_h2_on_invalid_frame(&s->h2);
+}
+
 /* Trailers before the client's END_STREAM: tell it to stop sending (PROTOCOL-HTTP2.md; RFC 9113 8.1). */
 static int on_frame_send(nghttp2_session *ng, const nghttp2_frame *frame, void *user_data)
 {
@@ -115,6 +127,7 @@ nghttp2_session_callbacks *rpc_session_callbacks_new(void)
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback2(callbacks, on_header);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame_recv);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data_chunk);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_send);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);

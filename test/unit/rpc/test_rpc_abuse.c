@@ -264,8 +264,8 @@ static const struct flood floods[] = {
     {"wrong content-length", wrong_length, 20000, false, true, 400, NET_LIMIT_GLITCHES_PER_S},
     {"405 storm", bad_method, 20000, false, true, 400, NET_LIMIT_GLITCHES_PER_S},
     {"415 storm, deaf", no_content_type, 20000, true, true, 400, NET_LIMIT_GLITCHES_PER_S},
-    {"streams beyond the limit", never_ending_requests, 20000, false, true, 1200, NET_LIMIT_COUNT},
-    {"streams beyond the limit, deaf", never_ending_requests, 20000, true, true, 1200, NET_LIMIT_COUNT},
+    {"streams beyond the limit", never_ending_requests, 20000, false, true, 1200, NET_LIMIT_STREAMS},
+    {"streams beyond the limit, deaf", never_ending_requests, 20000, true, true, 1200, NET_LIMIT_STREAMS},
     {"answers that are not read", finished_calls, 100000, true, true, 20000, NET_LIMIT_COUNT},
 };
 
@@ -333,6 +333,7 @@ static void test_pings_strike_with_the_text_that_clients_know(void **state)
     (void)peer_read(&p);
     assert_int_equal(p.goaway_code, NGHTTP2_ENHANCE_YOUR_CALM);
     assert_string_equal(p.goaway_text, "too_many_pings");
+    assert_int_equal(p.hits[NET_LIMIT_PING_INTERVAL_MS], 3);
     assert_int_equal(p.hits[NET_LIMIT_PING_STRIKES], 1);
     peer_fini(&p);
 }
@@ -624,6 +625,7 @@ static void test_silence_is_pinged_and_ends_without_an_answer(void **state)
     rpc_session_tick(p.session, p.now_ns);
     peer_pump(&p);
     assert_int_equal(p.n_pings, 1);
+    assert_int_equal(p.hits[NET_LIMIT_KEEPALIVE_MS], 1);
     rpc_session_tick(p.session, p.now_ns + 30 * NS_PER_S); /* it was answered */
     assert_false(rpc_session_is_done(p.session));
     p.now_ns += 60 * NS_PER_S;
