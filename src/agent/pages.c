@@ -47,6 +47,13 @@ static bool is_excluded(struct str query, const char *name)
 static void write_driver(const struct agent *a, struct buf *out)
 {
     const struct snapshot *s = a->snapshot;
+    int64_t stuck_ns = s ? snapshot_stuck_ns(s, net_now_ns(a->loop)) : 0;
+    if (stuck_ns) { /* whatever the last snapshot says of the driver is as old as it */
+        char age[TIME_DURATION_MAX];
+        time_format_duration(age, stuck_ns / NS_PER_S * NS_PER_S);
+        (void)buf_printf(out, "[-]nvml hangs (information only): no sampling cycle has ended for %s\n", age);
+        return;
+    }
     bool is_ok = s && s->driver == SNAPSHOT_DRIVER_OK;
     (void)buf_printf(out, "[%c]nvml %s (information only)%s%s\n", is_ok ? '+' : '-',
                      s ? snapshot_driver_state_name(s->driver) : "starting", s && *s->driver_text ? ": " : "",

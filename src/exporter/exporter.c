@@ -290,7 +290,8 @@ static void render_driver(struct page *page)
 #define X(id, name) #id,
     static const char *const ids[] = {SNAPSHOT_DRIVER_STATES(X)};
 #undef X
-    gauge(page, "keda_gpu_scaler_nvml_up", NULL, "1 if the driver answers.", s->driver == SNAPSHOT_DRIVER_OK);
+    gauge(page, "keda_gpu_scaler_nvml_up", NULL, "1 if the driver answers.",
+          s->driver == SNAPSHOT_DRIVER_OK && snapshot_stuck_ns(s, page->now_ns) == 0);
     begin(page, &state);
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
         struct promtext_label label = {"state", snapshot_driver_state_name((enum snapshot_driver_state)i)};

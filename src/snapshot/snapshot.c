@@ -62,10 +62,20 @@ void snapshot_unref(const struct snapshot *s)
     free(p); /* devices and the list of frames are in the same block */
 }
 
+static int64_t limit_of_period_ns(int64_t period_ns)
+{
+    return 3 * period_ns > 5 * NS_PER_S ? 3 * period_ns : 5 * NS_PER_S;
+}
+
 int64_t snapshot_age_limit_ns(const struct snapshot *s, enum snapshot_field field)
 {
-    int64_t period_ns = s->field_period_ns[field] > 0 ? s->field_period_ns[field] : s->period_ns;
-    return 3 * period_ns > 5 * NS_PER_S ? 3 * period_ns : 5 * NS_PER_S;
+    return limit_of_period_ns(s->field_period_ns[field] > 0 ? s->field_period_ns[field] : s->period_ns);
+}
+
+int64_t snapshot_stuck_ns(const struct snapshot *s, int64_t now_ns)
+{
+    int64_t age_ns = now_ns - s->taken_ns;
+    return age_ns > limit_of_period_ns(s->period_ns) ? age_ns : 0;
 }
 
 bool snapshot_is_fresh(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field,

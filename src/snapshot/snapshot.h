@@ -175,6 +175,10 @@ int64_t snapshot_age_limit_ns(const struct snapshot *s, enum snapshot_field fiel
 bool snapshot_is_fresh(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field,
                        int64_t now_ns);
 
+/* For how long no sampling cycle has ended, where that is longer than a reading of the main cycle may be old: a driver
+ * call hangs. 0 while cycles end. */
+int64_t snapshot_stuck_ns(const struct snapshot *s, int64_t now_ns);
+
 /* The time-weighted mean of the field over [now - window, now], over the valid part of that time; window 0, or a window
  * without a sample of its own (slow fields), gives the newest reading. A turn that began before the snapshot was taken
  * asks as of the snapshot. Returns false when the field is not fresh. `field` must keep a past unless window is 0. */

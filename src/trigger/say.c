@@ -142,10 +142,10 @@ static void say_driver(struct buf *out, const struct trigger_evaluation *ev)
 void trigger_say_stuck(struct buf *out, const struct snapshot *s, int64_t now_ns)
 {
     char age[TIME_DURATION_MAX];
-    int64_t age_ns = now_ns - s->taken_ns;
-    if (age_ns <= snapshot_age_limit_ns(s, SNAPSHOT_UTILIZATION))
+    int64_t stuck_ns = snapshot_stuck_ns(s, now_ns);
+    if (stuck_ns == 0)
         return;
-    time_format_duration(age, age_ns / NS_PER_S * NS_PER_S);
+    time_format_duration(age, stuck_ns / NS_PER_S * NS_PER_S);
     (void)buf_printf(out, "; no sampling cycle has ended for %s: a driver call hangs", age);
 }
 

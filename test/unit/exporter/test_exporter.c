@@ -215,6 +215,7 @@ static void test_readings_leave_the_page_when_they_are_old(void **state)
         assert_on_page(&page, "gpu_utilization_ratio", rows[i].is_fresh);
         assert_on_page(&page, "gpu_energy_joules", rows[i].is_fresh); /* counters too */
         assert_on_page(&page, "gpu_throttled", rows[i].is_fresh);
+        assert_on_page(&page, rows[i].is_fresh ? "nvml_up 1\n" : "nvml_up 0\n", true); /* a driver call hangs */
         assert_on_page(&page, "gpu_info{", true);
         assert_on_page(&page, "gpu_reading_age_seconds{", true);
     }

@@ -146,6 +146,22 @@ static void test_stale_reading_has_no_mean_and_no_peak(void **state)
     assert_double_same(peak(&b, SNAPSHOT_UTILIZATION, 60), -1);
 }
 
+static void test_cycles_that_do_not_end_are_noticed_after_the_age_limit(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b);
+    snapshot_store_header(b.store)->field_period_ns[SNAPSHOT_UTILIZATION] = S(10); /* a slow field changes nothing */
+    publish(&b);
+    assert_int_equal(snapshot_stuck_ns(b.latest, b.now_ns - S(1)), 0);
+    assert_int_equal(snapshot_stuck_ns(b.latest, b.now_ns + S(5)), 0);
+    assert_int_equal(snapshot_stuck_ns(b.latest, b.now_ns + S(5) + 1), S(5) + 1);
+    snapshot_store_header(b.store)->period_ns = S(60);
+    publish(&b);
+    assert_int_equal(snapshot_stuck_ns(b.latest, b.now_ns + S(180)), 0);
+    assert_int_equal(snapshot_stuck_ns(b.latest, b.now_ns + S(181)), S(181));
+}
+
 static void test_never_read_and_unsupported_and_lost_are_not_fresh(void **state)
 {
     (void)state;
@@ -558,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_age_limit_is_three_periods_but_at_least_five_seconds),
         cmocka_unit_test(test_reading_is_fresh_up_to_its_limit_and_missing_beyond),
         cmocka_unit_test(test_stale_reading_has_no_mean_and_no_peak),
+        cmocka_unit_test(test_cycles_that_do_not_end_are_noticed_after_the_age_limit),
         cmocka_unit_test(test_never_read_and_unsupported_and_lost_are_not_fresh),
         cmocka_unit_test(test_failed_attempt_keeps_the_last_reading_until_it_is_too_old),
         cmocka_unit_test(test_values_that_are_no_numbers_count_as_failures),
