@@ -147,7 +147,8 @@ def is_scraped(job):
     devices = prometheus.by_job("count by (job) (keda_gpu_scaler_gpu_up)")
     check(devices[job] == 5, f"{devices[job]} devices")
     for family in ("keda_gpu_scaler_gpu_utilization_ratio", "keda_gpu_scaler_samples_total", "grpc_server_started_total",
-                   "grpc_server_handling_seconds_bucket", "process_resident_memory_bytes"):
+                   "grpc_server_handling_seconds_bucket", "process_resident_memory_bytes", "DCGM_FI_DEV_GPU_TEMP",
+                   "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"):
         check(prometheus.by_job(f"count by (job) ({family})").get(job, 0) > 0, f"no {family}")
     check(prometheus.by_job("rate(keda_gpu_scaler_samples_total[15s])")[job] > 1, "the samples do not move")
 
