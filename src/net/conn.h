@@ -47,6 +47,7 @@ struct net_conn {
     bool is_draining, is_busy, is_established;
     bool is_ended;    /* the peer has sent its last byte */
     bool wants_write; /* the last write or handshake step waits for room */
+    bool read_waits;  /* so does reading: TLS has something to answer first */
     unsigned n_calls; /* of its session that are on the stack: it must stay */
     uint8_t n_sniffed;
     uint8_t sniffed[NET_PREFACE_BYTES];

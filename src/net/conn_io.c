@@ -193,12 +193,21 @@ void net_conn_start(struct net_conn *conn)
     net_conn_update_poll(conn);
 }
 
+/* Output must move within its time from now on. */
+static void restart_stall(struct net_conn *conn)
+{
+    size_t unsent = net_conn_unsent_bytes(conn);
+    conn->stall_left_bytes = unsent < STALL_STEP_BYTES ? unsent : STALL_STEP_BYTES;
+    conn->stall_at_ns = net_now_ns(conn->loop) + conn->limits->values[NET_LIMIT_WRITE_STALL_MS] * NS_PER_MS;
+    net_conn_arm(conn);
+}
+
 /* ---- input ---- */
 
 static bool is_reading(const struct net_conn *conn)
 {
     return (conn->state == CONN_OPEN || conn->state == CONN_SNIFF) && !conn->is_ended && !conn->is_half_full &&
-           !conn->has_more;
+           !conn->has_more && !conn->read_waits;
 }
 
 static void peer_ended(struct net_conn *conn)
@@ -244,6 +253,15 @@ static size_t turn_budget(const struct net_conn *conn)
     return budget < 1 || budget > NET_READ_BUFFER_BYTES ? NET_READ_BUFFER_BYTES : (size_t)budget;
 }
 
+/* TLS cannot read on before it has written something of its own. That is output, with output's time limit. */
+static void wait_to_read(struct net_conn *conn)
+{
+    conn->read_waits = true;
+    if (conn->stall_at_ns == 0)
+        restart_stall(conn);
+    net_conn_update_poll(conn);
+}
+
 /* One socket read for plain connections (readiness is level-triggered), records up to the budget for TLS. */
 static void read_input(struct net_conn *conn)
 {
@@ -261,6 +279,8 @@ static void read_input(struct net_conn *conn)
         peer_ended(conn);
     else if (result == TLS_FAILED)
         lost(conn, errno ? errno : EPROTO);
+    else if (result == TLS_WANT_WRITE)
+        wait_to_read(conn);
     if (left == 0)
         net_limit_hit(conn->loop, NET_LIMIT_READ_BYTES_PER_TURN);
     look_for_pending(conn);
@@ -335,16 +355,15 @@ static void note_progress(struct net_conn *conn, size_t n)
 {
     size_t unsent = net_conn_unsent_bytes(conn);
     if (unsent == 0) {
-        conn->stall_at_ns = 0;
+        if (!conn->read_waits)
+            conn->stall_at_ns = 0;
         return;
     }
     bool has_progressed = n > 0 && n >= conn->stall_left_bytes;
     conn->stall_left_bytes -= n < conn->stall_left_bytes ? n : conn->stall_left_bytes;
     if (conn->stall_at_ns != 0 && !has_progressed)
         return;
-    conn->stall_left_bytes = unsent < STALL_STEP_BYTES ? unsent : STALL_STEP_BYTES;
-    conn->stall_at_ns = net_now_ns(conn->loop) + conn->limits->values[NET_LIMIT_WRITE_STALL_MS] * NS_PER_MS;
-    net_conn_arm(conn);
+    restart_stall(conn);
 }
 
 /* Returns false when the connection is lost. */
@@ -439,6 +458,18 @@ void net_conns_flush(struct net_loop *loop)
 
 /* ---- readiness ---- */
 
+static void go_on_reading(struct net_conn *conn)
+{
+    if (!conn->read_waits)
+        return;
+    conn->read_waits = false;
+    if (net_conn_unsent_bytes(conn) == 0)
+        conn->stall_at_ns = 0;
+    if (is_reading(conn))
+        read_input(conn);
+    net_conn_update_poll(conn);
+}
+
 static void polled(uv_poll_t *poll, int status, int events)
 {
     struct net_conn *conn = (struct net_conn *)poll->data;
@@ -455,10 +486,12 @@ static void polled(uv_poll_t *poll, int status, int events)
         step_handshake(conn);
         return;
     }
+    if (events & UV_WRITABLE) {
+        net_conn_mark_dirty(conn);
+        go_on_reading(conn);
+    }
     if (events & UV_READABLE)
         readable(conn);
-    if (events & UV_WRITABLE)
-        net_conn_mark_dirty(conn);
 }
 
 static int wanted_events(const struct net_conn *conn)
@@ -468,7 +501,7 @@ static int wanted_events(const struct net_conn *conn)
         return conn->wants_write ? UV_WRITABLE : UV_READABLE;
     case CONN_SNIFF:
     case CONN_OPEN:
-        return (is_reading(conn) ? UV_READABLE : 0) | (conn->wants_write ? UV_WRITABLE : 0);
+        return (is_reading(conn) ? UV_READABLE : 0) | (conn->wants_write || conn->read_waits ? UV_WRITABLE : 0);
     case CONN_CLOSING:
         return conn->wants_write ? UV_WRITABLE : 0;
     case CONN_LINGER:

@@ -154,6 +154,7 @@ static void set_options(SSL_CTX *ssl, bool is_server)
     (void)SSL_CTX_set_cipher_list(ssl, tls12_ciphers);
     (void)SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                     SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    (void)SSL_CTX_clear_mode(ssl, SSL_MODE_AUTO_RETRY); /* a read ends after each record, with data or without */
     (void)SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET);
     (void)SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
     (void)SSL_CTX_set_num_tickets(ssl, 0);

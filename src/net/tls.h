@@ -38,6 +38,8 @@ void tls_session_free(struct tls_session *session); /* accepts NULL */
 enum tls_result tls_handshake(struct tls_session *session, struct err *e);
 /* Was the failed handshake plain HTTP on our TLS port? */
 bool tls_is_plain_http(const struct tls_session *session);
+/* One record at most. TLS_WANT_READ also after a record without data; TLS_WANT_WRITE when it has to be answered first.
+ */
 enum tls_result tls_read(struct tls_session *session, void *bytes, size_t size, size_t *ret_len);
 enum tls_result tls_write(struct tls_session *session, const void *bytes, size_t len, size_t *ret_len);
 /* Decrypted bytes that no readiness of the socket will announce. */

@@ -3,7 +3,10 @@
 #include "net/peer.h"
 
 #include "net/certs.h"
+#include "net/conn.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
@@ -515,6 +518,62 @@ static void test_an_orderly_close_says_close_notify(void **state)
 
 /* ---- what goes wrong ---- */
 
+/* Key updates (TLS 1.3, RFC 8446 4.6.3) until the socket takes no more. Returns how many. */
+static int send_key_updates(struct raw *raw, int kind, int max)
+{
+    assert_int_equal(fcntl(raw->fd, F_SETFL, O_NONBLOCK), 0);
+    int n = 0;
+    while (n < max && SSL_key_update(raw->ssl, kind) == 1 && SSL_do_handshake(raw->ssl) == 1)
+        n++;
+    ERR_clear_error();
+    return n;
+}
+
+static int waiting_bytes(const struct world *w)
+{
+    int n = 0;
+    assert_int_equal(ioctl(w->server->conn->fd, FIONREAD, &n), 0);
+    return n;
+}
+
+/* A record without data costs as much as one with: OpenSSL by itself would read on until there is data. */
+static void test_records_without_data_are_read_a_turns_worth_at_a_time(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct raw raw = raw_new(w);
+    assert_int_equal(raw_handshake(w, &raw), 1);
+    raw_say(&raw, "GETx");
+    turn_until(w->loop, w->server && w->server->got.len == 4);
+    assert_true(send_key_updates(&raw, SSL_KEY_UPDATE_NOT_REQUESTED, 4000) > 1000);
+    int before = waiting_bytes(w);
+    (void)net_loop_turn(w->loop);
+    assert_in_range(before - waiting_bytes(w), 1, 4096);
+    turn_until(w->loop, waiting_bytes(w) == 0);
+    raw_free(&raw);
+}
+
+/* Reading makes us answer key updates; to a peer that does not take the answers it must not spin. */
+static void test_reading_that_waits_for_room_to_write_watches_for_that(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct raw raw = raw_new(w);
+    int small = 4096;
+    assert_int_equal(raw_handshake(w, &raw), 1);
+    raw_say(&raw, "GETx");
+    turn_until(w->loop, w->server && w->server->got.len == 4);
+    assert_int_equal(setsockopt(w->server->conn->fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+    const struct net_conn *conn = w->server->conn;
+    for (int i = 0; i < 3000 && (conn->events & UV_READABLE); i++) {
+        (void)send_key_updates(&raw, SSL_KEY_UPDATE_REQUESTED, 50);
+        turn_some(w->loop);
+    }
+    assert_int_equal(conn->events, UV_WRITABLE);
+    net_loop_skip(w->loop, 21 * NS_PER_S); /* nor may it stay so */
+    turn_until(w->loop, w->server == NULL);
+    assert_double_same(limit_hits(w->metrics, NET_LIMIT_WRITE_STALL_MS), 1);
+    raw_free(&raw);
+}
+
 static void test_a_handshake_has_an_absolute_deadline(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -738,6 +797,8 @@ int main(void)
         TEST(test_much_data_goes_both_ways),
         TEST(test_records_beyond_a_turns_budget_are_read_in_the_next),
         TEST(test_an_orderly_close_says_close_notify),
+        TEST(test_records_without_data_are_read_a_turns_worth_at_a_time),
+        TEST(test_reading_that_waits_for_room_to_write_watches_for_that),
         TEST(test_a_handshake_has_an_absolute_deadline),
         TEST(test_plain_http_on_the_tls_port_is_told_so),
         TEST(test_a_crowd_of_handshakes_is_served_in_turns),
