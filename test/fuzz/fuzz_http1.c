@@ -54,7 +54,7 @@ static void parse_head(const uint8_t *data, size_t len, size_t start)
     (void)http_parse_reply(head, len, &reply);
     if (http_parse_request(head + start, len - start, &request, &refusal) == 0)
         check_request(&request);
-    else if (refusal.status < 400 || !refusal.text)
+    else if ((refusal.status < 400 && refusal.status != HTTP_NO_ANSWER) || !refusal.text)
         abort();
     free(head);
 }
