@@ -138,7 +138,7 @@ static void handshake_failed(struct net_conn *conn, const struct err *e)
 static void step_handshake(struct net_conn *conn)
 {
     struct err e;
-    if (conn->loop->handshakes_left-- <= 0) {
+    if (conn->loop->n_handshakes++ >= conn->limits->values[NET_LIMIT_HANDSHAKES_PER_TURN]) {
         net_limit_hit(conn->loop, NET_LIMIT_HANDSHAKES_PER_TURN);
         return;
     }

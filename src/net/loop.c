@@ -80,7 +80,7 @@ static void finish_turn(struct net_loop *loop)
     run_deferred(loop);
     net_conns_flush(loop);
     net_conns_bury(loop);
-    loop->handshakes_left = net_limits_default.values[NET_LIMIT_HANDSHAKES_PER_TURN];
+    loop->n_handshakes = 0;
     *loop->now = 0;
 }
 
@@ -160,7 +160,6 @@ struct net_loop *net_loop_new(struct metrics *metrics, struct err *e)
     loop->read_buffer = (uint8_t *)mem_new_array(NET_READ_BUFFER_BYTES, 1);
     if (getrandom(&loop->random, sizeof(loop->random), GRND_NONBLOCK) != (ssize_t)sizeof(loop->random))
         loop->random = (uint64_t)time_mono_ns();
-    loop->handshakes_left = net_limits_default.values[NET_LIMIT_HANDSHAKES_PER_TURN];
     setup_handles(loop);
     return loop;
 }
