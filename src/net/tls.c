@@ -193,21 +193,26 @@ static void free_reload(struct reload *reload)
 
 static void start_reload(struct net_tls *tls, bool is_forced);
 
+static void finish_reload(struct net_tls *tls, struct reload *reload)
+{
+    check_validity(tls, reload);
+    if (reload->has_failed)
+        refuse(tls, reload);
+    else if (reload->context)
+        take(tls, reload);
+    else if (tls->error.class != ERR_NONE)
+        tell_success(tls); /* the unfit files are gone, those in use are back */
+}
+
 static void looked_at_files(void *context)
 {
     struct reload *reload = (struct reload *)context;
-    struct net_tls *tls = reload->tls;
-    if (tls) {
-        tls->reload = NULL;
-        check_validity(tls, reload);
-        if (reload->has_failed)
-            refuse(tls, reload);
-        else if (reload->context)
-            take(tls, reload);
-        else if (tls->error.class != ERR_NONE)
-            tell_success(tls); /* the unfit files are gone, those in use are back */
-        if (tls->is_reload_wanted)
-            start_reload(tls, true);
+    if (reload->tls)
+        finish_reload(reload->tls, reload);
+    if (reload->tls) { /* the one who was told may have freed it */
+        reload->tls->reload = NULL;
+        if (reload->tls->is_reload_wanted)
+            start_reload(reload->tls, true);
     }
     free_reload(reload);
 }
