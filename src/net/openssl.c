@@ -21,7 +21,6 @@ enum { TLS_DEPTH_MAX = 8 };
 struct tls_context {
     SSL_CTX *ssl;
     atomic_int n_refs;
-    bool is_insecure;
     int64_t valid_from_s, valid_until_s;
 };
 
@@ -167,7 +166,6 @@ struct tls_context *tls_context_new(bool is_server, const struct net_tls_files *
 {
     struct tls_context *context = mem_new(struct tls_context);
     atomic_init(&context->n_refs, 1);
-    context->is_insecure = files->is_insecure;
     ERR_clear_error();
     context->ssl = SSL_CTX_new(is_server ? TLS_server_method() : TLS_client_method());
     if (!context->ssl) {
@@ -235,13 +233,20 @@ static bool is_ip_address(const char *name)
     return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
-/* SNI carries DNS names only (RFC 6066, 3). Names are checked against SANs, never the subject. */
+/* SNI carries DNS names only, without the root's dot (RFC 6066, 3). Names are checked against SANs, never the subject.
+ */
 static int set_peer_name(SSL *ssl, const char *name)
 {
+    char host[256];
+    struct str bare = str_of(name);
+    if (bare.len > 1 && bare.ptr[bare.len - 1] == '.')
+        bare.len--;
+    if (!str_copy(host, sizeof(host), bare))
+        return 0;
     SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    if (is_ip_address(name))
-        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name);
-    return SSL_set_tlsext_host_name(ssl, name) == 1 && SSL_set1_host(ssl, name) == 1;
+    if (is_ip_address(host))
+        return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host);
+    return SSL_set_tlsext_host_name(ssl, host) == 1 && SSL_set1_host(ssl, host) == 1;
 }
 
 static int offer_alpn(SSL *ssl, const char *alpn)
@@ -301,7 +306,8 @@ static enum tls_result result_of(const SSL *ssl, int rc)
 static enum tls_result describe_failure(struct tls_session *session, enum tls_result result, struct err *e)
 {
     int saved = errno;
-    long verified = SSL_get_verify_result(session->ssl);
+    bool is_verified = SSL_get_verify_mode(session->ssl) != SSL_VERIFY_NONE; /* else it was looked at and ignored */
+    long verified = is_verified ? SSL_get_verify_result(session->ssl) : X509_V_OK;
     session->is_plain_http = ERR_GET_REASON(ERR_peek_error()) == SSL_R_HTTP_REQUEST;
     if (verified != X509_V_OK)
         (void)err_set(e, ERR_UNAVAILABLE, "TLS: the peer's certificate is not trusted: %s",

@@ -27,6 +27,7 @@ struct world {
     struct net_protocol h2, http1, client;
     struct session *server, *dialled;
     int n_closed, n_failed, n_told;
+    bool frees_when_told;
     struct err error, told;
     char dir[32], cert[CERT_PATH_MAX], key[CERT_PATH_MAX], ca[CERT_PATH_MAX];
     char client_cert[CERT_PATH_MAX], client_key[CERT_PATH_MAX];
@@ -105,6 +106,12 @@ static void told_of_reload(void *context, const struct err *error)
 {
     struct world *w = (struct world *)context;
     w->n_told++;
+    if (w->frees_when_told) {
+        net_listener_free(w->listener);
+        net_tls_free(w->server_tls);
+        w->listener = NULL;
+        w->server_tls = NULL;
+    }
     w->told = error ? *error : (struct err){.class = ERR_NONE};
 }
 
@@ -343,6 +350,43 @@ static void test_without_alpn_the_first_bytes_choose(void **state)
     }
 }
 
+/* A TLS 1.2 server that demands a certificate, on its end of a socket pair: it tells the client during the handshake.
+ */
+static struct raw demanding_server(const struct world *w, int fd)
+{
+    struct raw raw = {.context = SSL_CTX_new(TLS_server_method()), .fd = fd};
+    assert_int_equal(SSL_CTX_use_certificate_chain_file(raw.context, w->cert), 1);
+    assert_int_equal(SSL_CTX_use_PrivateKey_file(raw.context, w->key, SSL_FILETYPE_PEM), 1);
+    (void)SSL_CTX_set_max_proto_version(raw.context, TLS1_2_VERSION);
+    SSL_CTX_set_verify(raw.context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    raw.ssl = SSL_new(raw.context);
+    assert_int_equal(SSL_set_fd(raw.ssl, fd), 1);
+    SSL_set_accept_state(raw.ssl);
+    return raw;
+}
+
+/* What is not checked is not the reason why it failed. */
+static void test_an_insecure_client_is_told_the_true_reason(void **state)
+{
+    struct world *w = (struct world *)*state;
+    int pair[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+    struct err e = {0};
+    struct net_tls *tls = net_tls_client_new(w->loop, &(struct net_tls_files){.is_insecure = true}, &e);
+    struct tls_session *client = tls_session_new_client(net_tls_context(tls), pair[0], "localhost", NULL, &e);
+    struct raw server = demanding_server(w, pair[1]);
+    enum tls_result result = TLS_WANT_READ;
+    for (int i = 0; i < 100 && (result = tls_handshake(client, &e)) == TLS_WANT_READ; i++)
+        (void)SSL_do_handshake(server.ssl);
+    assert_int_equal(result, TLS_FAILED);
+    if (!strstr(e.text, "alert handshake failure"))
+        fail_msg("%s", e.text);
+    tls_session_free(client);
+    net_tls_free(tls);
+    raw_free(&server);
+    (void)close(pair[0]);
+}
+
 static void test_old_versions_of_tls_are_refused(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -386,6 +430,7 @@ static void test_our_client_trusts_by_ca_and_name(void **state)
     } cases[] = {
         {{.ca = w->ca}, NULL}, /* 127.0.0.1 is in the SANs */
         {{.ca = w->ca, .server_name = "localhost"}, NULL},
+        {{.ca = w->ca, .server_name = "localhost."}, NULL}, /* the root's dot is no part of names in certificates */
         {{.ca = w->ca, .server_name = "example.com"}, "hostname mismatch"},
         {{.ca = w->ca, .server_name = "127.0.0.2"}, "IP address mismatch"},
         {{.ca = w->ca, .server_name = "server"}, "hostname mismatch"}, /* the subject does not count */
@@ -607,7 +652,8 @@ static void test_plain_http_on_the_tls_port_is_told_so(void **state)
 static void test_a_crowd_of_handshakes_is_served_in_turns(void **state)
 {
     struct world *w = (struct world *)*state;
-    struct raw raws[40];
+    struct raw raws[12];
+    w->limits.values[NET_LIMIT_HANDSHAKES_PER_TURN] = 4;
     for (size_t i = 0; i < ARRAY_LEN(raws); i++) {
         raws[i] = raw_new(w);
         raw_unblock(&raws[i]);
@@ -771,6 +817,17 @@ static void test_a_certificate_out_of_its_time_does_not_replace_a_valid_one(void
     }
 }
 
+static void test_tls_may_go_when_it_tells_of_a_reload(void **state)
+{
+    struct world *w = (struct world *)*state;
+    w->frees_when_told = true;
+    net_tls_reload(w->server_tls);
+    net_tls_reload(w->server_tls); /* a second one is wanted when the first tells */
+    turn_until(w->loop, w->n_told == 1);
+    turn_some(w->loop);
+    assert_int_equal(w->n_told, 1);
+}
+
 static void test_tls_may_go_while_it_reloads(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -789,6 +846,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_alpn_chooses_the_protocol),
         TEST(test_without_alpn_the_first_bytes_choose),
+        TEST(test_an_insecure_client_is_told_the_true_reason),
         TEST(test_old_versions_of_tls_are_refused),
         TEST(test_renegotiation_is_refused_and_no_ticket_is_given),
         TEST(test_our_client_trusts_by_ca_and_name),
@@ -807,6 +865,7 @@ int main(void)
         TEST(test_a_swapped_symlink_is_seen),
         TEST(test_unfit_new_files_leave_the_old_ones_in_use),
         TEST(test_a_certificate_out_of_its_time_does_not_replace_a_valid_one),
+        TEST(test_tls_may_go_when_it_tells_of_a_reload),
         TEST(test_tls_may_go_while_it_reloads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
