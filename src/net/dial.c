@@ -252,12 +252,7 @@ static void looked_up(void *context)
 
 static void start_dial(void *context)
 {
-    struct net_dial *dial = (struct net_dial *)context;
-    struct lookup *lookup = dial->lookup;
-    if (dial->targets.n)
-        try_next(dial);
-    else if (lookup)
-        net_work(dial->conn->loop, look_up, looked_up, lookup);
+    try_next((struct net_dial *)context);
 }
 
 /* ---- life ---- */
@@ -280,6 +275,7 @@ static void fill_from_host(struct net_dial *dial, const char *host, int port)
     }
     lookup->dial = dial;
     dial->lookup = lookup;
+    net_work(dial->conn->loop, look_up, looked_up, lookup);
 }
 
 static int check_address(const char *address, struct sockaddr_un *ret_un, char host[256], int *ret_port, struct err *e)
@@ -319,7 +315,8 @@ struct net_conn *net_connect(struct net_loop *loop, const struct net_connect_con
     int64_t timeout = config->timeout_ns > 0 ? config->timeout_ns : DIAL_TIMEOUT_DEFAULT_NS;
     conn->phase_at_ns = net_now_ns(loop) + timeout;
     net_conn_arm(conn);
-    net_defer(loop, start_dial, dial); /* so that `failed` never comes from in here */
+    if (!dial->lookup)
+        net_defer(loop, start_dial, dial); /* so that `failed` never comes from in here */
     return conn;
 }
 

@@ -299,6 +299,18 @@ static void test_an_aborted_dial_is_not_told(void **state)
     silent_free(&silent);
 }
 
+/* The connection is buried before the turn in which its name would have been looked up. */
+static void test_an_aborted_dial_leaves_nothing_behind(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct err e;
+    listen_at(w, "127.0.0.1:0");
+    net_conn_abort(dial(w, "no-such-name.invalid:1", &e));
+    net_listener_free(w->listener);
+    w->listener = NULL;
+    assert_double_same(metric_of(w->metrics, "keda_gpu_scaler_connections", "out"), 0);
+}
+
 static void test_a_loop_may_go_in_the_middle_of_a_dial(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -343,6 +355,7 @@ int main(void)
         TEST(test_a_silent_address_fails_at_the_time_limit),
         TEST(test_a_silent_tls_server_fails_at_the_time_limit),
         TEST(test_an_aborted_dial_is_not_told),
+        TEST(test_an_aborted_dial_leaves_nothing_behind),
         TEST(test_a_loop_may_go_in_the_middle_of_a_dial),
         TEST(test_failing_may_dial_again),
     };
