@@ -184,6 +184,19 @@ def invalid_names():
     check(names == {"invalid", "workload"}, f"{names}")
 
 
+@test("every query of the dashboard has an answer, but for what no agent here has")
+def dashboard():
+    without = {"keda_gpu_scaler_gpu_owner_info", "keda_gpu_scaler_gpu_nvlink_transmit_bytes_per_second",
+               "keda_gpu_scaler_gpu_nvlink_receive_bytes_per_second"}
+    board = json.loads((cache.ROOT / "deploy/grafana/keda-gpu-scaler.json").read_text())
+    for text in (t["expr"] for panel in board["panels"] for t in panel.get("targets", ())):
+        query = re.sub(r"\$(instance|uuid)\b", ".*", text).replace("$__rate_interval", "15s")
+        query = query.replace("{", '{job="metrics-default",')
+        is_filter = query.endswith("== 1")  # shows only what is wrong
+        names = set(re.findall(r"\b(?:keda_gpu_scaler|process)_\w+", query))
+        check(scraped().query(query) or is_filter or names & without, f"nothing for {query}")
+
+
 @test("Prometheus sees counters as counters in OpenMetrics, units and all")
 def metadata():
     answer = json.loads(scraped().get("/api/v1/targets/metadata?" + urllib.parse.urlencode(
