@@ -13,7 +13,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 4096, ACCEPTS_PER_TURN = 64, SHEDS_PER_TURN = 16, KERNEL_UNSENT_BYTES = 131072 };
+enum {
+    BACKLOG = 4096,
+    ACCEPTS_PER_TURN = 64,
+    SHEDS_PER_TURN = 16,
+    KERNEL_UNSENT_BYTES = 131072,
+    OUTPUT_BYTES_MIN = 65536
+};
 #define ACCEPT_PAUSE_NS (100 * NS_PER_MS)
 
 /* ---- binding ---- */
@@ -354,8 +360,19 @@ static void link_listener(struct net_listener *listener)
     listener->loop->listeners = listener;
 }
 
+/* Sessions fill half of the output ceiling and may pass that by one frame of HTTP/2 (16 kB). */
+static int check_limits(const struct net_limits *limits, struct err *e)
+{
+    if (!limits || limits->values[NET_LIMIT_OUTPUT_BYTES] >= OUTPUT_BYTES_MIN)
+        return 0;
+    return err_set(e, ERR_INVALID_ARGUMENT, "limit %s must be at least %d", net_limit_name(NET_LIMIT_OUTPUT_BYTES),
+                   (int)OUTPUT_BYTES_MIN);
+}
+
 struct net_listener *net_listen(struct net_loop *loop, const struct net_listen_config *config, struct err *e)
 {
+    if (check_limits(config->limits, e) < 0)
+        return NULL;
     const char *path = net_unix_path(config->address);
     int fd = path ? bind_unix(path, e) : bind_inet(config->address, e);
     if (fd < 0)

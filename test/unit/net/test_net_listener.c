@@ -173,6 +173,22 @@ static void test_a_socket_file_of_somebody_else_is_not_removed(void **state)
     (void)close(other);
 }
 
+/* Half of it is what sessions fill, one HTTP/2 frame at a time. */
+static void test_output_smaller_than_a_few_frames_is_refused(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct err e;
+    struct net_limits limits = net_limits_default;
+    struct net_listen_config config = {.address = "127.0.0.1:0", .h2 = &w->echo, .limits = &limits};
+    limits.values[NET_LIMIT_OUTPUT_BYTES] = 65535;
+    assert_null(net_listen(w->loop, &config, &e));
+    assert_int_equal(e.class, ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(e.text, "output_bytes"));
+    limits.values[NET_LIMIT_OUTPUT_BYTES] = 65536;
+    w->listener = net_listen(w->loop, &config, &e);
+    assert_non_null(w->listener);
+}
+
 static void test_listening_fails_with_a_reason(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -211,6 +227,7 @@ int main(void)
         TEST(test_a_unix_socket_is_replaced_when_stale_and_removed_at_the_end),
         TEST(test_a_file_that_is_no_socket_is_left_alone),
         TEST(test_a_socket_file_of_somebody_else_is_not_removed),
+        TEST(test_output_smaller_than_a_few_frames_is_refused),
         TEST(test_listening_fails_with_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
