@@ -14,6 +14,7 @@ complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l sample-int
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l slow-interval -x -d 'time between readings that cost more'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l restart-after -x -d 'how long to wait out a driver state that only a restart ends, before exiting'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l nvml-library -r -F -d 'libnvidia-ml.so.1 to load instead of searching'
+complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l pod-resources -r -F -d 'kubelet socket that says which pods hold which GPUs; empty = do not ask'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l node-name -x -d 'name of this node (default $NODE_NAME, else the host name)'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l tls-cert -r -F -d 'serve TLS with this PEM certificate chain; reloaded when it changes'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from agent' -l tls-key -r -F -d 'PEM key of --tls-cert'

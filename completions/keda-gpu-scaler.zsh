@@ -41,6 +41,7 @@ _keda-gpu-scaler() {
       '--slow-interval=[time between readings that cost more]:D:' \
       '--restart-after=[how long to wait out a driver state that only a restart ends, before exiting]:D:' \
       '--nvml-library=[libnvidia-ml.so.1 to load instead of searching]:PATH:_files' \
+      '--pod-resources=[kubelet socket that says which pods hold which GPUs; empty = do not ask]:PATH:_files' \
       '--node-name=[name of this node (default $NODE_NAME, else the host name)]:NAME:' \
       '--tls-cert=[serve TLS with this PEM certificate chain; reloaded when it changes]:FILE:_files' \
       '--tls-key=[PEM key of --tls-cert]:FILE:_files' \

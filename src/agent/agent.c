@@ -24,6 +24,22 @@ static int64_t current_ns(void *context)
     return net_now_ns(a->loop);
 }
 
+static void on_owners(void *context, const struct snapshot_owners *owners)
+{
+    agent_log_owners(context, owners);
+}
+
+/* Ids of devices are never used again: the same ids are the same devices. */
+static bool has_same_devices(const struct snapshot *a, const struct snapshot *b)
+{
+    if (!a || a->n_devices != b->n_devices)
+        return false;
+    for (size_t i = 0; i < a->n_devices; i++)
+        if (a->devices[i].id != b->devices[i].id)
+            return false;
+    return true;
+}
+
 /* On the sampler's thread. */
 static void on_sampled(void *context)
 {
@@ -40,6 +56,8 @@ static void on_wakeup(void *context)
     const struct snapshot *previous = a->snapshot;
     a->snapshot = fresh;
     agent_log_snapshot(a, previous, fresh);
+    if (a->attribution && !has_same_devices(previous, fresh))
+        attribution_refresh(a->attribution);
     snapshot_unref(previous);
     service_tick(a->service);
 }
@@ -284,6 +302,18 @@ static void build_servers(struct agent *a)
     agent_add_pages(a);
 }
 
+static int start_attribution(struct agent *a, struct err *e)
+{
+    a->attribution = attribution_new(&(struct attribution_config){.loop = a->loop,
+                                                                  .metrics = a->metrics,
+                                                                  .path = a->config->pod_resources,
+                                                                  .snapshot = current_snapshot,
+                                                                  .changed = on_owners,
+                                                                  .context = a},
+                                     e);
+    return a->attribution ? 0 : -1;
+}
+
 /* Listen first, load NVML after: a node without a driver is a state to report. */
 static int start(struct agent *a, struct err *e)
 {
@@ -297,6 +327,8 @@ static int start(struct agent *a, struct err *e)
     a->delay = net_timer_new(a->loop, start_drain, a);
     a->second = net_timer_new(a->loop, on_second, a);
     net_timer_start(a->second, NS_PER_S, NS_PER_S);
+    if (a->config->pod_resources && start_attribution(a, e) < 0)
+        return -1;
     a->sampler = gpu_start(&a->config->gpu, on_sampled, a, e);
     return a->sampler ? 0 : -1;
 }
@@ -309,6 +341,7 @@ static void stop(struct agent *a)
         net_listener_free(a->listeners[i]);
     for (size_t i = 0; i < a->n_signals; i++)
         net_signal_free(a->signals[i]);
+    attribution_free(a->attribution);
     net_timer_free(a->second);
     net_timer_free(a->delay);
     net_wakeup_free(a->wakeup);

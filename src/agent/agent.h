@@ -29,7 +29,8 @@ struct agent_config {
     bool is_metrics_tls;        /* the metrics port speaks TLS too */
     struct gpu_config gpu;
     struct net_limits limits;
-    const char *node_name; /* "" unknown */
+    const char *pod_resources; /* socket of the kubelet's pod-resources; NULL = owners are not asked for */
+    const char *node_name;     /* "" unknown */
     bool has_reflection;
     bool has_dcgm_metrics;     /* the families of dcgm-exporter on /metrics too */
     int64_t drain_ns;          /* longest time from SIGTERM to exit */

@@ -3,6 +3,7 @@
 #define AGENT_AGENT_PRIVATE_H
 
 #include "agent/agent.h"
+#include "attribution/attribution.h"
 #include "exporter/exporter.h"
 #include "http/http.h"
 #include "rpc/rpc.h"
@@ -21,6 +22,7 @@ struct agent {
     struct trigger_cache *triggers;
     struct service *service;
     struct exporter *exporter;
+    struct attribution *attribution; /* NULL = not asked for */
     struct net_tls *tls;
     struct net_listener *listeners[AGENT_LISTENERS_MAX];
     size_t n_listeners;
@@ -31,6 +33,7 @@ struct agent {
     size_t n_signals;
     const struct snapshot *snapshot; /* a reference; NULL before the first */
     enum snapshot_driver_state logged_driver;
+    enum snapshot_owners_state logged_owners; /* STARTING: nothing logged yet */
     bool has_logged_driver, is_draining, is_stuck;
     int64_t next_refusal_ns; /* no refusal is logged before */
     int64_t unlogged_refusals;
@@ -42,5 +45,7 @@ struct agent {
 void agent_add_pages(struct agent *a);
 /* Log what changed in the driver's state and devices since the last snapshot. */
 void agent_log_snapshot(struct agent *a, const struct snapshot *previous, const struct snapshot *now);
+/* Log a change of what the kubelet says of its devices' owners: the state, once. */
+void agent_log_owners(struct agent *a, const struct snapshot_owners *owners);
 
 #endif

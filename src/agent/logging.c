@@ -86,3 +86,18 @@ void agent_log_snapshot(struct agent *a, const struct snapshot *previous, const 
         if (previous->devices[i].kind != SNAPSHOT_MIG && !find(now, previous->devices[i].id))
             log_device(&previous->devices[i], "device gone");
 }
+
+void agent_log_owners(struct agent *a, const struct snapshot_owners *owners)
+{
+    if (owners->state == a->logged_owners)
+        return;
+    a->logged_owners = owners->state;
+    if (owners->state == SNAPSHOT_OWNERS_OK)
+        log_info("owners", "pods are known", LOG_INT("pods", owners->n_pods), LOG_INT("holdings", owners->n_holdings),
+                 LOG_INT("unmatched", owners->n_unmatched));
+    else if (owners->state == SNAPSHOT_OWNERS_NO_SOCKET) /* outside Kubernetes this is how it is */
+        log_info("owners", "pods are not known; keeps looking", LOG_STR("reason", owners->text));
+    else
+        log_warn("owners", "pods cannot be read; keeps trying",
+                 LOG_STR("state", snapshot_owners_state_name(owners->state)), LOG_STR("reason", owners->text));
+}

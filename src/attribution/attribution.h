@@ -23,8 +23,8 @@ struct attribution_config {
     void (*changed)(void *context, const struct snapshot_owners *owners);
     void *context;
 };
-/* The first read begins at the loop's next turn. Nothing here blocks; a socket that is not there is tried again. NULL
- * and an error where the path is no address. */
+/* The first read begins after a second, or when the devices are known (attribution_refresh). Nothing here blocks; a
+ * socket that is not there is tried again. NULL and an error where the path is not absolute or too long. */
 struct attribution *attribution_new(const struct attribution_config *config, struct err *e);
 void attribution_free(struct attribution *a); /* accepts NULL; no `changed` comes from inside */
 

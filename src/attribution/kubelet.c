@@ -142,8 +142,10 @@ static void on_done(void *context, const struct err *status)
     struct snapshot_owners *answer = a->answer;
     a->call = NULL;
     a->answer = NULL;
-    if (status->class == ERR_CANCELLED && !a->timer)
-        return; /* attribution_free */
+    if (!a->timer) { /* attribution_free */
+        snapshot_owners_unref(answer);
+        return;
+    }
     if (status->class == ERR_NONE && answer) {
         a->n_rate_limited = 0;
         a->is_broken = false;
@@ -246,7 +248,7 @@ struct attribution *attribution_new(const struct attribution_config *config, str
     add_metrics(a);
     a->owners = snapshot_owners_new(&(struct snapshot_owners){.state = SNAPSHOT_OWNERS_STARTING});
     a->timer = net_timer_new(config->loop, start_read, a);
-    net_timer_start(a->timer, 0, 0);
+    net_timer_start(a->timer, SOON_NS < a->config.period_ns ? SOON_NS : a->config.period_ns, 0);
     return a;
 }
 
@@ -257,7 +259,6 @@ void attribution_free(struct attribution *a)
     net_timer_free(a->timer);
     a->timer = NULL;
     rpc_client_free(a->client);
-    snapshot_owners_unref(a->answer);
     snapshot_owners_unref(a->owners);
     free(a);
 }

@@ -1,5 +1,6 @@
 /* `agent`: its option table, and the way from options to the agent's configuration. */
 #include "agent/agent.h"
+#include "attribution/attribution.h"
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -76,6 +77,11 @@ const struct option_def agent_options[] = {
      .fallback = "",
      .metavar = "PATH",
      .help = "libnvidia-ml.so.1 to load instead of searching"},
+    {.name = "pod-resources",
+     .kind = OPTION_TEXT,
+     .fallback = ATTRIBUTION_SOCKET,
+     .metavar = "PATH",
+     .help = "kubelet socket that says which pods hold which GPUs; empty = do not ask"},
     {.name = "node-name",
      .kind = OPTION_TEXT,
      .fallback = "",
@@ -256,6 +262,7 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
         .slow_period_ns = option_duration(set, "slow-interval"),
         .restart_after_ns = option_duration(set, "restart-after"),
     };
+    config->pod_resources = or_null(option_text(set, "pod-resources"));
     config->node_name = node_name(set);
     config->has_dcgm_metrics = option_bool(set, "dcgm-metrics");
     config->has_reflection = option_bool(set, "grpc-reflection");

@@ -199,6 +199,42 @@ static void render_owners(struct page *page)
     }
 }
 
+/* Where the holders come from: an old answer is told by its age, a missing one by the state. */
+static void render_owners_source(struct page *page)
+{
+    static const struct promtext_family state = {.name = "keda_gpu_scaler_owners_state",
+                                                 .help = "1 for how the last read of pods and their devices went.",
+                                                 .type = PROMTEXT_GAUGE};
+    static const struct promtext_family ids = {.name = "keda_gpu_scaler_owners_device_ids",
+                                               .help = "Device ids of the last good answer, by what became of them.",
+                                               .type = PROMTEXT_GAUGE};
+#define X(id, name) SNAPSHOT_OWNERS_##id,
+    static const enum snapshot_owners_state states[] = {SNAPSHOT_OWNERS_STATES(X)};
+#undef X
+    const struct snapshot_owners *owners = page->owners;
+    begin(page, &state);
+    for (size_t i = 0; i < ARRAY_LEN(states); i++) {
+        struct promtext_label label = {"state", snapshot_owners_state_name(states[i])};
+        promtext_sample(&page->text, &label, 1, owners->state == states[i]);
+    }
+    if (owners->taken_ns == 0)
+        return;
+    gauge(page, "keda_gpu_scaler_owners_age_seconds", "seconds", "Age of the last good answer about pods.",
+          age_seconds(page, owners->taken_ns));
+    const struct {
+        const char *name;
+        size_t count;
+    } rows[] = {{"matched", owners->n_matched},
+                {"unmatched", owners->n_unmatched},
+                {"superseded", owners->n_superseded},
+                {"dropped", owners->n_dropped}};
+    begin(page, &ids);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct promtext_label label = {"match", rows[i].name};
+        promtext_sample(&page->text, &label, 1, (double)rows[i].count);
+    }
+}
+
 static void render_up(struct page *page)
 {
     static const struct promtext_family family = {
@@ -409,6 +445,8 @@ void exporter_render(struct exporter *x, const struct snapshot *snapshot, const 
         if (x->config.has_dcgm)
             dcgm_render(&page.text, &(struct dcgm_source){snapshot, owners, now_ns, x->config.node_name});
     }
+    if (owners)
+        render_owners_source(&page);
     render_process(&page);
     struct visit visit = {.page = &page};
     struct metric_visitor visitor = {.family = visit_family, .sample = visit_sample, .context = &visit};

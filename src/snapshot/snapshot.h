@@ -197,7 +197,6 @@ const struct snapshot_device *snapshot_find_device(const struct snapshot *s, con
 
 /* How the last attempt to learn the owners went. */
 #define SNAPSHOT_OWNERS_STATES(X)                                                                                      \
-    X(OFF, "off")             /* not asked for */                                                                      \
     X(STARTING, "starting")   /* no answer yet */                                                                      \
     X(OK, "ok")               /* holdings are of that attempt */                                                       \
     X(NO_SOCKET, "no_socket") /* the kubelet's socket is not there or nobody listens */                                \

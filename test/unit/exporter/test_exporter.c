@@ -57,8 +57,12 @@ static struct snapshot_owners *make_owners(void)
         {"MIG-2a", "gpu-2-mig", "web", "c", "a", "gpu.nvidia.com", "web", "half", true, true, true, -1, 1},
         {"GPU-gone", "GPU-gone", "ml", "trainer-1", "main", "nvidia.com/gpu", "", "", false, false, false, -1, 1},
     };
-    return snapshot_owners_new(&(struct snapshot_owners){
-        .taken_ns = NOW, .state = SNAPSHOT_OWNERS_OK, .holdings = rows, .n_holdings = ARRAY_LEN(rows)});
+    return snapshot_owners_new(&(struct snapshot_owners){.taken_ns = NOW,
+                                                         .state = SNAPSHOT_OWNERS_OK,
+                                                         .n_matched = 3,
+                                                         .n_unmatched = 1,
+                                                         .holdings = rows,
+                                                         .n_holdings = ARRAY_LEN(rows)});
 }
 
 static const double bounds[] = {0.001, 0.01};

@@ -64,7 +64,7 @@ static void test_no_owners_have_no_holdings(void **state)
     size_t n = 7;
     assert_null(snapshot_owners_of(NULL, "GPU-a", &n));
     assert_int_equal(n, 0);
-    struct snapshot_owners *owners = snapshot_owners_new(&(struct snapshot_owners){.state = SNAPSHOT_OWNERS_OFF});
+    struct snapshot_owners *owners = snapshot_owners_new(&(struct snapshot_owners){.state = SNAPSHOT_OWNERS_OK});
     assert_null(snapshot_owners_of(owners, "GPU-a", &n));
     assert_int_equal(n, 0);
     snapshot_owners_unref(owners);
@@ -74,7 +74,7 @@ static void test_no_owners_have_no_holdings(void **state)
 static void test_each_state_has_a_name(void **state)
 {
     (void)state;
-    assert_string_equal(snapshot_owners_state_name(SNAPSHOT_OWNERS_OFF), "off");
+    assert_string_equal(snapshot_owners_state_name(SNAPSHOT_OWNERS_STARTING), "starting");
     assert_string_equal(snapshot_owners_state_name(SNAPSHOT_OWNERS_FAILED), "failed");
     assert_string_equal(snapshot_owners_state_name((enum snapshot_owners_state)99), "unknown");
 }
