@@ -9,6 +9,9 @@
 #include <string.h>
 
 enum { TRIGGERS_MAX = 1024 };
+/* How long after a question its readings are still taken, where each costs: longer than any pollingInterval that makes
+ * sense. Else KEDA's next question would find them missing, and unknown is not idle: it would wake the workload. */
+#define WANTED_NS (15 * 60 * NS_PER_S)
 
 /* ---- readings ---- */
 
@@ -90,7 +93,7 @@ static void observe(void *context, const struct service_observation *o)
     const struct trigger_evaluation *v = o->evaluation;
     if (v->trigger->metric == TRIGGER_PCIE_TX_KBPS || v->trigger->metric == TRIGGER_PCIE_RX_KBPS)
         gpu_want(a->sampler, v->trigger->metric == TRIGGER_PCIE_TX_KBPS ? SNAPSHOT_PCIE_TX : SNAPSHOT_PCIE_RX,
-                 net_now_ns(a->loop) + 120 * NS_PER_S);
+                 net_now_ns(a->loop) + WANTED_NS);
     if (log_is_on(LOG_DEBUG) && !o->is_routine)
         log_evaluation(o);
 }
