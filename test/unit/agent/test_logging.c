@@ -126,9 +126,37 @@ static void test_xids_are_logged_each_time_they_happen(void **state)
     LOGS(r, "xid=79 uuid=GPU-a count=3", "xid=48 uuid=GPU-a count=1");
 }
 
+static void test_the_state_of_owners_is_logged_when_it_changes(void **state)
+{
+    (void)state;
+    static const struct {
+        struct snapshot_owners owners;
+        const char *line; /* NULL: nothing */
+    } rows[] = {
+        {{.state = SNAPSHOT_OWNERS_NO_SOCKET, .text = "no file"},
+         "level=info component=owners msg=\"pods are not known; keeps looking\" reason=\"no file\""},
+        {{.state = SNAPSHOT_OWNERS_NO_SOCKET, .text = "no file still"}, NULL},
+        {{.state = SNAPSHOT_OWNERS_OK, .n_pods = 3, .n_unmatched = 1},
+         "level=info component=owners msg=\"pods are known\" pods=3 holdings=0 unmatched=1"},
+        {{.state = SNAPSHOT_OWNERS_OK, .n_pods = 4}, NULL},
+        {{.state = SNAPSHOT_OWNERS_DENIED, .text = "run as root"},
+         "level=warn component=owners msg=\"pods cannot be read; keeps trying\" state=denied reason=\"run as root\""},
+        {{.state = SNAPSHOT_OWNERS_FAILED, .text = "late"}, "state=failed reason=late"},
+    };
+    struct agent agent = {.config = NULL};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct capture c = capture_begin();
+        agent_log_owners(&agent, &rows[i].owners);
+        MEM_AUTO char *text = capture_end(&c);
+        if (count(text, "\n") != (rows[i].line ? 1U : 0U) || (rows[i].line && !count(text, rows[i].line)))
+            fail_msg("row %zu: %s", i, text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_state_of_owners_is_logged_when_it_changes),
         cmocka_unit_test(test_the_drivers_state_is_logged_when_it_changes),
         cmocka_unit_test(test_devices_are_logged_when_they_come_fall_silent_return_and_go),
         cmocka_unit_test(test_mig_devices_are_logged_as_a_number_by_gpu),
