@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static struct net_conn **list_of(struct net_conn *conn)
@@ -202,6 +203,20 @@ void net_conn_end(struct net_conn *conn, enum net_end end)
     vec_push(&conn->loop->dead, conn);
 }
 
+/* Closing with unread input makes the kernel send a reset, which can overtake our last bytes. */
+void net_conn_linger(struct net_conn *conn, enum net_end end)
+{
+    if (!conn->is_inbound || conn->is_ended) {
+        net_conn_end(conn, end);
+        return;
+    }
+    set_end(conn, end);
+    (void)shutdown(conn->fd, SHUT_WR);
+    conn->state = CONN_LINGER;
+    net_conn_set_phase(conn, NET_LIMIT_LINGER_MS);
+    net_conn_update_poll(conn);
+}
+
 static void forget_ip(struct net_conn *conn)
 {
     size_t *n = conn->has_ip ? (size_t *)map_get(conn->loop->per_ip, conn->ip_key, sizeof(conn->ip_key)) : NULL;
@@ -390,6 +405,11 @@ const char *net_conn_peer(const struct net_conn *conn)
 bool net_conn_is_tls(const struct net_conn *conn)
 {
     return conn->tls != NULL;
+}
+
+const char *net_conn_end_reason(const struct net_conn *conn)
+{
+    return conn->end_reason ? conn->end_reason : "";
 }
 
 void net_conn_established(struct net_conn *conn)

@@ -39,6 +39,7 @@ struct net_conn {
     int fd, events;
     enum net_conn_state state;
     enum net_end end;
+    const char *end_reason;     /* of NET_END_ERROR; static, or NULL */
     enum net_limit phase_limit; /* what phase_at_ns counts as */
     bool is_inbound, has_poll, has_ip, has_end;
     bool is_dirty, is_again; /* listed in the loop */
@@ -84,6 +85,8 @@ int net_conn_take_fd(struct net_conn *conn, int fd);
 void net_conn_start(struct net_conn *conn);
 /* Over: the first reason given counts. Taken apart at the end of the turn. */
 void net_conn_end(struct net_conn *conn, enum net_end end);
+/* Our last byte is out: wait for the peer's end, for a while. */
+void net_conn_linger(struct net_conn *conn, enum net_end end);
 /* Call the session's drain, once. */
 void net_conn_drain(struct net_conn *conn);
 void net_conns_flush(struct net_loop *loop);

@@ -18,6 +18,9 @@ static void lost(struct net_conn *conn, int errno_value)
         (void)err_set_errno(&e, ERR_UNAVAILABLE, errno_value, "connection lost");
         net_dial_error(conn, &e);
     }
+    const char *said = conn->tls ? tls_reason(conn->tls) : NULL;
+    if (errno_value != 0 && !conn->end_reason)
+        conn->end_reason = said ? said : strerrordesc_np(errno_value);
     net_conn_end(conn, errno_value == 0 ? NET_END_PEER : NET_END_ERROR);
 }
 
@@ -131,7 +134,7 @@ static void handshake_failed(struct net_conn *conn, const struct err *e)
         answer_plain_http(conn);
     if (conn->dial)
         net_dial_error(conn, e);
-    net_conn_end(conn, NET_END_ERROR);
+    net_conn_linger(conn, NET_END_ERROR); /* OpenSSL's alert says what is wrong */
 }
 
 /* The handshake is dear: a crowd of peers gets a few steps a turn, the rest wait in the kernel for the next one. */
@@ -391,8 +394,7 @@ static bool write_output(struct net_conn *conn)
     return true;
 }
 
-/* All is sent: say so, and wait for the peer's end, because closing with unread input makes the kernel send a reset
- * that can overtake our last bytes. */
+/* All is sent: say so. */
 static void finish_close(struct net_conn *conn)
 {
     conn->n_calls++;
@@ -402,13 +404,7 @@ static void finish_close(struct net_conn *conn)
         return; /* it freed its listener */
     if (conn->tls)
         tls_shutdown(conn->tls);
-    if (!conn->is_inbound || conn->is_ended) {
-        net_conn_end(conn, NET_END_LOCAL);
-        return;
-    }
-    (void)shutdown(conn->fd, SHUT_WR);
-    conn->state = CONN_LINGER;
-    net_conn_set_phase(conn, NET_LIMIT_LINGER_MS);
+    net_conn_linger(conn, NET_END_LOCAL);
 }
 
 static void output_fell(struct net_conn *conn)
@@ -470,16 +466,31 @@ static void go_on_reading(struct net_conn *conn)
     net_conn_update_poll(conn);
 }
 
+/* The socket has an error, and libuv watches it no more. What came before the error is read first: a server that goes
+ * says why in its last bytes. The error comes after them. */
+static void failed(struct net_conn *conn)
+{
+    int reason = 0;
+    socklen_t len = sizeof(reason);
+    conn->events = 0;
+    if (conn->state == CONN_HANDSHAKE) {
+        step_handshake(conn);
+    } else if (is_reading(conn)) {
+        read_input(conn);
+    } else {
+        (void)getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &reason, &len);
+        lost(conn, reason);
+    }
+    net_conn_update_poll(conn);
+}
+
 static void polled(uv_poll_t *poll, int status, int events)
 {
     struct net_conn *conn = (struct net_conn *)poll->data;
     if (conn->state == CONN_DEAD)
         return;
     if (status < 0) {
-        int reason = 0;
-        socklen_t len = sizeof(reason);
-        (void)getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &reason, &len);
-        lost(conn, reason);
+        failed(conn);
         return;
     }
     if (conn->state == CONN_HANDSHAKE) {

@@ -149,7 +149,7 @@ struct net_protocol {
     /* Finish what is open, take nothing new, then net_conn_close (optional: default is that at once). */
     void (*drain)(void *session);
     /* The connection is over, whoever ended it: free the session. Last call. Comes at the end of a turn, never from
-     * inside net_conn_close or net_conn_abort; conn may not be used in it. */
+     * inside net_conn_close or net_conn_abort; conn may not be used in it but for net_conn_end_reason. */
     void (*close)(void *session);
     /* The peer has sent its last byte (optional: default is net_conn_close). receive is not called again. */
     void (*ended)(void *session);
@@ -172,6 +172,9 @@ struct net_loop *net_conn_loop(const struct net_conn *conn);
 const struct net_limits *net_conn_limits(const struct net_conn *conn);
 const char *net_conn_peer(const struct net_conn *conn); /* "10.0.0.7:41234", "unix" */
 bool net_conn_is_tls(const struct net_conn *conn);
+/* What the network or TLS said when the connection was lost ("Connection reset by peer", "tlsv13 alert certificate
+ * required"); "" while it is not, and for any other end. Static. */
+const char *net_conn_end_reason(const struct net_conn *conn);
 /* The session got through its first phase (preface and SETTINGS, or the first request): the preface deadline is off. */
 void net_conn_established(struct net_conn *conn);
 /* Has the session something open (calls, a request)? Idle connections are drained first and closed at once. */

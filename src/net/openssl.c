@@ -27,7 +27,8 @@ struct tls_context {
 struct tls_session {
     SSL *ssl;
     struct tls_offer offer;
-    const char *alpn; /* client: must be selected */
+    const char *alpn;   /* client: must be selected */
+    const char *reason; /* of the last failure, by OpenSSL's own strings */
     bool is_plain_http;
 };
 
@@ -283,10 +284,10 @@ void tls_session_free(struct tls_session *session)
 }
 
 /* What SSL_get_error says, for a call that returned rc. errno is 0 where the failure is not the system's. */
-static enum tls_result result_of(const SSL *ssl, int rc)
+static enum tls_result result_of(struct tls_session *session, int rc)
 {
     int saved = errno, reason;
-    switch (SSL_get_error(ssl, rc)) {
+    switch (SSL_get_error(session->ssl, rc)) {
     case SSL_ERROR_WANT_READ:
         return TLS_WANT_READ;
     case SSL_ERROR_WANT_WRITE:
@@ -299,6 +300,7 @@ static enum tls_result result_of(const SSL *ssl, int rc)
     default:
         errno = 0;
         reason = ERR_GET_REASON(ERR_peek_error());
+        session->reason = ERR_reason_error_string(ERR_peek_error());
         return reason == SSL_R_UNEXPECTED_EOF_WHILE_READING ? TLS_ENDED : TLS_FAILED;
     }
 }
@@ -341,7 +343,7 @@ enum tls_result tls_handshake(struct tls_session *session, struct err *e)
     int rc = SSL_do_handshake(session->ssl);
     if (rc == 1)
         return check_alpn(session, e);
-    enum tls_result result = result_of(session->ssl, rc);
+    enum tls_result result = result_of(session, rc);
     if (result == TLS_ENDED || result == TLS_FAILED)
         return describe_failure(session, result, e);
     return result;
@@ -357,7 +359,7 @@ enum tls_result tls_read(struct tls_session *session, void *bytes, size_t size, 
     ERR_clear_error();
     errno = 0;
     int rc = SSL_read_ex(session->ssl, bytes, size, ret_len);
-    return rc == 1 ? TLS_OK : result_of(session->ssl, rc);
+    return rc == 1 ? TLS_OK : result_of(session, rc);
 }
 
 enum tls_result tls_write(struct tls_session *session, const void *bytes, size_t len, size_t *ret_len)
@@ -365,7 +367,12 @@ enum tls_result tls_write(struct tls_session *session, const void *bytes, size_t
     ERR_clear_error();
     errno = 0;
     int rc = SSL_write_ex(session->ssl, bytes, len, ret_len);
-    return rc == 1 ? TLS_OK : result_of(session->ssl, rc);
+    return rc == 1 ? TLS_OK : result_of(session, rc);
+}
+
+const char *tls_reason(const struct tls_session *session)
+{
+    return session->reason;
 }
 
 size_t tls_pending(const struct tls_session *session)

@@ -42,6 +42,8 @@ bool tls_is_plain_http(const struct tls_session *session);
  */
 enum tls_result tls_read(struct tls_session *session, void *bytes, size_t size, size_t *ret_len);
 enum tls_result tls_write(struct tls_session *session, const void *bytes, size_t len, size_t *ret_len);
+/* Why the last read or write failed: static text, or NULL where errno says it. */
+const char *tls_reason(const struct tls_session *session);
 /* Decrypted bytes that no readiness of the socket will announce. */
 size_t tls_pending(const struct tls_session *session);
 /* Send close_notify, as far as the socket takes it. */

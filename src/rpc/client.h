@@ -113,8 +113,8 @@ int64_t rpc_backoff_ns(int n_failures, double random);
 /* ---- client_session.c ---- */
 nghttp2_session_callbacks *rpc_client_callbacks_new(void);
 struct rpc_client_session *rpc_client_session_new(struct rpc_client *client, const struct rpc_env *env, int64_t now_ns);
-/* The connection is gone: its calls end with UNAVAILABLE. */
-void rpc_client_session_free(struct rpc_client_session *s);
+/* The connection is gone: its calls end with UNAVAILABLE and, where it is not "", with the reason. */
+void rpc_client_session_free(struct rpc_client_session *s, const char *reason);
 int rpc_client_session_receive(struct rpc_client_session *s, const uint8_t *bytes, size_t len, int64_t now_ns);
 size_t rpc_client_session_pull(struct rpc_client_session *s, const uint8_t **ret_bytes);
 bool rpc_client_session_is_done(const struct rpc_client_session *s);

@@ -121,7 +121,7 @@ static void close_session(void *session)
     struct rpc_client *client = c->client;
     c->is_waking = true; /* nothing is moved any more */
     net_defer_cancel(client->loop, c);
-    rpc_client_session_free(c->session);
+    rpc_client_session_free(c->session, net_conn_end_reason(c->conn));
     free(c);
     client->n_conns--;
     free_if_unused(client);

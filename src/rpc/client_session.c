@@ -350,14 +350,14 @@ struct rpc_client_session *rpc_client_session_new(struct rpc_client *client, con
     return s;
 }
 
-void rpc_client_session_free(struct rpc_client_session *s)
+void rpc_client_session_free(struct rpc_client_session *s, const char *reason)
 {
     if (!s)
         return;
     struct err e;
     struct rpc_client *client = s->client;
-    (void)err_set(&e, ERR_UNAVAILABLE, "the connection to %s was lost%s", client->address,
-                  s->h2.is_established ? "" : " before the server spoke HTTP/2");
+    (void)err_set(&e, ERR_UNAVAILABLE, "the connection to %s was lost%s%s%s", client->address,
+                  s->h2.is_established ? "" : " before the server spoke HTTP/2", *reason ? ": " : "", reason);
     s->h2.is_closing = true;
     while (!rpc_list_is_empty(&s->calls)) {
         struct rpc_client_call *call = CONTAINER_OF(s->calls.next, struct rpc_client_call, link);

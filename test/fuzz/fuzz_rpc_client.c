@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     while (rpc_client_session_pull(session, &bytes) > 0)
         ;
-    rpc_client_session_free(session);
+    rpc_client_session_free(session, "");
     rpc_client_cancel_all(&client);
     rpc_client_reap(&client);
     for (int i = 0; i < CALLS; i++)

@@ -278,6 +278,32 @@ static void test_a_silent_tls_server_fails_at_the_time_limit(void **state)
     net_tls_free(tls);
 }
 
+/* A reset may come with bytes before it: they are read first. */
+static void test_the_last_words_of_a_peer_that_resets_are_heard(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct sockaddr_in here = {.sin_family = AF_INET};
+    socklen_t len = sizeof(here);
+    char address[64];
+    struct err e;
+    int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    here.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(listening, (const struct sockaddr *)&here, len), 0);
+    assert_int_equal(listen(listening, 1), 0);
+    assert_int_equal(getsockname(listening, (struct sockaddr *)&here, &len), 0);
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%d", ntohs(here.sin_port));
+    assert_non_null(dial(w, address, &e));
+    turn_until(w->loop, w->conn);
+    int fd = accept(listening, NULL, NULL);
+    struct linger now = {.l_onoff = 1};
+    peer_say(fd, "goaway");
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+    (void)close(fd);
+    turn_until(w->loop, w->n_closed == 1);
+    assert_string_equal(buf_cstr(&w->got), "goaway");
+    (void)close(listening);
+}
+
 static void test_an_aborted_dial_is_not_told(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -354,6 +380,7 @@ int main(void)
         TEST(test_malformed_addresses_are_refused_at_once),
         TEST(test_a_silent_address_fails_at_the_time_limit),
         TEST(test_a_silent_tls_server_fails_at_the_time_limit),
+        TEST(test_the_last_words_of_a_peer_that_resets_are_heard),
         TEST(test_an_aborted_dial_is_not_told),
         TEST(test_an_aborted_dial_leaves_nothing_behind),
         TEST(test_a_loop_may_go_in_the_middle_of_a_dial),

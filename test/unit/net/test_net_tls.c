@@ -28,6 +28,7 @@ struct world {
     struct session *server, *dialled;
     int n_closed, n_failed, n_told;
     bool frees_when_told;
+    char end_reason[128];
     struct err error, told;
     char dir[32], cert[CERT_PATH_MAX], key[CERT_PATH_MAX], ca[CERT_PATH_MAX];
     char client_cert[CERT_PATH_MAX], client_key[CERT_PATH_MAX];
@@ -78,6 +79,7 @@ static void close_session(void *context)
 {
     struct session *s = (struct session *)context;
     s->w->n_closed++;
+    (void)str_copy(s->w->end_reason, sizeof(s->w->end_reason), str_of(net_conn_end_reason(s->conn)));
     if (*s->place == s)
         *s->place = NULL;
     buf_fini(&s->got);
@@ -492,6 +494,7 @@ static void test_client_certificates_are_demanded(void **state)
     tls = dial(w, &(struct dialling){.ca = w->ca});
     turn_until(w->loop, !w->dialled);
     assert_null(w->server);
+    assert_string_equal(w->end_reason, "tlsv13 alert certificate required");
     net_tls_free(tls);
 
     struct cert stranger =
@@ -501,6 +504,7 @@ static void test_client_certificates_are_demanded(void **state)
     tls = dial(w, &(struct dialling){.ca = w->ca, .has_cert = true});
     turn_until(w->loop, !w->dialled);
     assert_null(w->server);
+    assert_string_equal(w->end_reason, "tlsv1 alert unknown ca");
     net_tls_free(tls);
     assert_double_same(metric_of(w->metrics, "keda_gpu_scaler_tls_handshake_failures", "server"), 2);
 }
@@ -635,6 +639,30 @@ static void test_a_handshake_has_an_absolute_deadline(void **state)
     assert_double_same(limit_hits(w->metrics, NET_LIMIT_HANDSHAKE_MS), 1);
     assert_double_same(metric_of(w->metrics, "keda_gpu_scaler_tls_handshake_failures", "server"), 1);
     (void)close(fd);
+}
+
+/* What is closed with input unread is reset, and a reset can overtake what was said. */
+static void test_a_failed_handshake_ends_in_order(void **state)
+{
+    struct world *w = (struct world *)*state;
+    char bytes[100000];
+    int fd = peer_connect(net_listener_port(w->listener));
+    memset(bytes, 'x', sizeof(bytes));
+    memcpy(bytes, "GET / HTTP/1.1\r\nX: ", 19);
+    peer_send(fd, bytes, sizeof(bytes));
+    size_t len = 0;
+    ssize_t n = -1;
+    for (int64_t limit = time_mono_ns() + 20 * NS_PER_S; n != 0 && time_mono_ns() < limit;) {
+        (void)net_loop_turn(w->loop);
+        n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        assert_true(n >= 0 || errno == EAGAIN); /* not ECONNRESET */
+        len += n > 0 ? (size_t)n : 0;
+    }
+    assert_int_equal(n, 0);
+    assert_true(len > 100);
+    (void)close(fd);
+    turn_until(w->loop, metric_of(w->metrics, "keda_gpu_scaler_connections", "in") == 0);
+    assert_double_same(metric_of(w->metrics, "keda_gpu_scaler_connections_closed", "error"), 1);
 }
 
 static void test_plain_http_on_the_tls_port_is_told_so(void **state)
@@ -858,6 +886,7 @@ int main(void)
         TEST(test_records_without_data_are_read_a_turns_worth_at_a_time),
         TEST(test_reading_that_waits_for_room_to_write_watches_for_that),
         TEST(test_a_handshake_has_an_absolute_deadline),
+        TEST(test_a_failed_handshake_ends_in_order),
         TEST(test_plain_http_on_the_tls_port_is_told_so),
         TEST(test_a_crowd_of_handshakes_is_served_in_turns),
         TEST(test_unfit_files_are_refused_at_the_start),

@@ -191,7 +191,7 @@ static void connect_rig(void)
 
 static void disconnect_rig(void)
 {
-    rpc_client_session_free(rig.session);
+    rpc_client_session_free(rig.session, "Connection reset by peer");
     rig.session = NULL;
     nghttp2_session_del(rig.server);
     rig.server = NULL;
@@ -490,7 +490,7 @@ static void test_goaway_moves_unprocessed_calls_to_a_new_connection(void **state
     assert_int_equal(second.n_done, 1);
     assert_int_equal(second.status.class, ERR_NONE);
     assert_false(rpc_client_session_is_done(old)); /* the first call is still on it */
-    rpc_client_session_free(old);
+    rpc_client_session_free(old, "");
     nghttp2_session_del(old_server);
     rpc_client_reap(&rig.client);
     assert_int_equal(first.status.class, ERR_UNAVAILABLE);
@@ -510,7 +510,7 @@ static void test_a_lost_connection_ends_its_calls_with_unavailable(void **state)
     disconnect_rig();
     rpc_client_reap(&rig.client);
     assert_int_equal(r.status.class, ERR_UNAVAILABLE);
-    assert_string_equal(r.status.text, "the connection to node:6000 was lost");
+    assert_string_equal(r.status.text, "the connection to node:6000 was lost: Connection reset by peer");
     assert_int_equal(rig.client.state, RPC_CLIENT_IDLE);
     stop_rig();
 }
@@ -616,7 +616,8 @@ static void test_a_server_that_never_speaks_is_given_up(void **state)
     disconnect_rig();
     rpc_client_reap(&rig.client);
     assert_int_equal(r.status.class, ERR_UNAVAILABLE);
-    assert_string_equal(r.status.text, "the connection to node:6000 was lost before the server spoke HTTP/2");
+    assert_string_equal(r.status.text, "the connection to node:6000 was lost before the server spoke HTTP/2: "
+                                       "Connection reset by peer");
     stop_rig();
 }
 
