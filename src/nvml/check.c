@@ -31,6 +31,8 @@ int nvml_give_celsius(int rc, int64_t celsius, int32_t *ret_celsius)
 {
     if (rc != NVML_RC_SUCCESS)
         return rc;
+    if (celsius == -1) /* all ones; no GPU in use is that cold */
+        return NVML_RC_NOT_SUPPORTED;
     if (celsius < NVML_CELSIUS_MIN || celsius > NVML_CELSIUS_MAX)
         return NVML_RC_IMPLAUSIBLE;
     *ret_celsius = (int32_t)celsius;

@@ -51,6 +51,8 @@ static void test_temperatures_are_bounded(void **state)
         int rc;
     } rows[] = {{-21, NVML_RC_IMPLAUSIBLE},
                 {-20, 0},
+                {-2, 0},
+                {-1, NVML_RC_NOT_SUPPORTED}, /* all ones */
                 {0, 0},
                 {150, 0},
                 {151, NVML_RC_IMPLAUSIBLE},
