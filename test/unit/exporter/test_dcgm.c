@@ -483,6 +483,46 @@ static void test_a_pod_that_is_gone_leaves_no_label(void **state)
     assert_has(&page, "\nDCGM_FI_DEV_GPU_UTIL" GPU_0 " 87\n", true);
 }
 
+/* 0 to n - 1, the same in every run. */
+static int pick(uint32_t *seed, uint32_t n)
+{
+    *seed = *seed * 1664525U + 1013904223U;
+    return (int)((*seed >> 16) % n);
+}
+
+/* Kinds, instances and Xids as no driver would have them together: the page check sees a series that is there twice. */
+static void test_whatever_the_devices_are_no_series_is_there_twice(void **state)
+{
+    (void)state;
+    uint32_t seed = 11;
+    for (int round = 0; round < 100; round++) {
+        struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+        int n = pick(&seed, 9);
+        for (int i = 0; i < n; i++) {
+            char uuid[16];
+            (void)snprintf(uuid, sizeof(uuid), "MIG-%c", 'a' + i);
+            bool is_gpu = pick(&seed, 3) == 0;
+            struct snapshot_device *d =
+                is_gpu ? add_gpu(store, uuid, pick(&seed, 2) ? SNAPSHOT_GPU : SNAPSHOT_MIG_PARENT, i)
+                       : add_instance(store, uuid, pick(&seed, 2) ? "1c.2g.20gb" : "", pick(&seed, 3) - 1, i);
+            record_rows(store, d);
+            d->is_lost = pick(&seed, 5) == 0;
+            d->n_xids = (size_t)pick(&seed, 3);
+            d->xids[0] = (struct snapshot_xid){.xid = 1000, .count = 1, .last_ns = NOW - pick(&seed, 9)};
+            d->xids[1] = (struct snapshot_xid){.xid = 48, .count = 1, .last_ns = NOW - pick(&seed, 9)};
+        }
+        snapshot_store_sort(store);
+        struct snapshot *s = snapshot_store_publish(store, NOW);
+        struct snapshot_owners *owners = make_owners();
+        BUF_AUTO struct buf page;
+        buf_init(&page, 1 << 20);
+        render(s, &(struct view){.owners = owners}, &page);
+        snapshot_owners_unref(owners);
+        snapshot_unref(s);
+        snapshot_store_free(store);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -504,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_a_shared_device_has_one_line_and_no_pod),
         cmocka_unit_test(test_sums_are_the_same_whoever_holds_the_devices),
         cmocka_unit_test(test_a_pod_that_is_gone_leaves_no_label),
+        cmocka_unit_test(test_whatever_the_devices_are_no_series_is_there_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
