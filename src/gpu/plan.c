@@ -14,6 +14,8 @@ const struct gpu_row gpu_plan[GPU_ROW_COUNT] = {
 /* What one GPU moves over NVLink at most, in bytes per second and direction: twice today's 900 GB/s (NVLink 5). */
 static const double nvlink_capacity = 2e12;
 
+static const int64_t missing_max_ns = 15 * 60 * NS_PER_S;
+
 enum { BATCH_MAX = 32 };
 
 /* One pass over one device. */
@@ -92,6 +94,15 @@ static void fail(struct pass *p, const struct gpu_row *row, int rc)
     snapshot_store_fail(p->place, row->field, SNAPSHOT_FAILED);
 }
 
+/* What was read a moment ago is missing, like any other reading that stops: a busy GPU must not leave the value at
+ * once. After the time for which a missing GPU counts (scaling-semantics 3) it is what the user has to see to. */
+static void wait_for_permission(struct pass *p, const struct gpu_row *row)
+{
+    const struct snapshot_reading *r = &p->place->readings[row->field];
+    bool is_recent = r->taken_ns != 0 && p->core->clock_ns() - r->taken_ns <= missing_max_ns;
+    snapshot_store_fail(p->place, row->field, is_recent ? SNAPSHOT_FAILED : SNAPSHOT_UNSUPPORTED);
+}
+
 static void settle_refusal(struct pass *p, const struct gpu_row *row, int rc)
 {
     if (rc == NVML_RC_NOT_READY && row->source == GPU_FROM_GPM)
@@ -100,7 +111,7 @@ static void settle_refusal(struct pass *p, const struct gpu_row *row, int rc)
     case NVML_KIND_ABSENT:
     case NVML_KIND_ABSENT_LOGGED:
         if (may_come_back(p, row, rc))
-            snapshot_store_fail(p->place, row->field, SNAPSHOT_UNSUPPORTED);
+            wait_for_permission(p, row);
         else
             pass_over(p, row->field);
         return;

@@ -126,7 +126,8 @@ static void say_why_unsupported(struct buf *out, const struct trigger_evaluation
     if (is_activity(m) && n_shared > 0)
         (void)buf_append_str(out, "; compute instances that share a GPU instance have no activity of their own");
     if (is_activity(m) && n > n_shared)
-        (void)buf_append_str(out, "; activity needs a Hopper or newer GPU and the right to profile it (CAP_SYS_ADMIN)");
+        (void)buf_append_str(out, "; activity needs a Hopper or newer GPU and the right to profile it (CAP_SYS_ADMIN, "
+                                  "or a privileged container)");
 }
 
 /* A cycle that does not end is the reason why nothing newer is there. */

@@ -268,12 +268,32 @@ static void test_gpm_permission_may_go_and_come_back(void **state)
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_OK);
     bench_rule(&b, "nvmlGpmSampleGet", -1, NVML_RC_NO_PERMISSION);
     bench_cycle(&b);
-    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_UNSUPPORTED);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_FAILED);
     b.nvml.n_rules = 0;
     bench_cycles(&b, 30); /* not asked again so soon */
-    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_UNSUPPORTED);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_FAILED);
     bench_cycles(&b, 35);
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_OK);
+}
+
+/* A busy GPU that was read must not vanish from the value in one second: it is missing before it is unsupported. */
+static void test_gpm_permission_that_is_gone_is_a_failure_first_and_unsupported_in_the_end(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b, 2);
+    b.nvml.gpus[0].has_gpm = b.nvml.gpus[1].has_gpm = true;
+    give_gpm(b.nvml.gpus[0].gpm);
+    give_gpm(b.nvml.gpus[1].gpm);
+    bench_rule(&b, "nvmlGpmSampleGet", 1, NVML_RC_NO_PERMISSION);
+    bench_cycles(&b, 3);
+    assert_int_equal(bench_reading(&b, 1, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_UNSUPPORTED); /* never read */
+    bench_rule(&b, "nvmlGpmSampleGet", 0, NVML_RC_NO_PERMISSION);
+    bench_cycles(&b, 15 * 60);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_FAILED);
+    assert_false(snapshot_is_fresh(b.latest, bench_gpu(&b, 0), SNAPSHOT_SM_ACTIVITY, bench_now_ns));
+    bench_cycles(&b, 3);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_UNSUPPORTED);
 }
 
 /* A pair whose samples are not one period apart says nothing about the time between. */
@@ -394,6 +414,7 @@ int main(void)
         cmocka_unit_test(test_a_32_bit_pcie_counter_is_used_only_on_links_too_slow_to_fool_it),
         cmocka_unit_test(test_blackwell_nvlink_counts_bytes_in_other_fields),
         cmocka_unit_test(test_gpm_permission_may_go_and_come_back),
+        cmocka_unit_test(test_gpm_permission_that_is_gone_is_a_failure_first_and_unsupported_in_the_end),
         cmocka_unit_test(test_a_gpm_pair_is_seeded_anew_after_a_failure_and_after_a_gap),
         cmocka_unit_test(test_slow_readings_are_taken_every_ten_seconds),
         cmocka_unit_test(test_slow_readings_are_fresh_until_the_next_when_the_main_cycle_is_slower),
