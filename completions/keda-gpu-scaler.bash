@@ -22,7 +22,7 @@ _keda_gpu_scaler()
         hpaMetricType) words="AverageValue Value" ;;
         esac
     elif [ -z "$command" ]; then
-        words="agent check demo call probe version completion help --help --version"
+        words="agent check top demo call probe version completion help --help --version"
     else
     case "$command $name" in
     "agent --port") ;;
@@ -55,6 +55,11 @@ _keda_gpu_scaler()
     "check --probe-port") ;;
     "check --root") ;;
     "check --timeout") ;;
+    "top --output" | "top -o") words="table wide json jsonl csv prom" ;;
+    "top --interval") ;;
+    "top --count") ;;
+    "top --nvml-library") _keda_gpu_scaler_files "$current" ;;
+    "top --timeout") ;;
     "demo --step") ;;
     "demo --listen") ;;
     "demo --metadata" | "demo -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=" ;;
@@ -88,6 +93,9 @@ _keda_gpu_scaler()
         check)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --strict --nvml-library --pod-resources --port --metrics-port --probe-port --root --timeout"
             ;;
+        top)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --watch --interval --count --nvml-library --timeout"
+            ;;
         demo)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --real --forever --step --listen --metadata --nvml-library --log-level"
             ;;
@@ -106,7 +114,7 @@ _keda_gpu_scaler()
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         help)
-            [ -n "$is_first" ] && words="agent check demo call probe version completion help"
+            [ -n "$is_first" ] && words="agent check top demo call probe version completion help"
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         esac

@@ -14,6 +14,7 @@ _keda-gpu-scaler() {
     local -a commands=(
       'agent:Serve KEDA from this node'\''s GPUs'
       'check:Look at what a node needs for the agent, and say what to do about it'
+      'top:Show the GPUs and MIG devices of a node'
       'demo:Watch simulated GPUs being scaled\: agent, KEDA'\''s questions, HPA'\''s arithmetic'
       'call:Ask any external scaler what KEDA would ask'
       'probe:Ask a server whether it is healthy'
@@ -68,6 +69,16 @@ _keda-gpu-scaler() {
       '--probe-port=[the agent'\''s port for probes; 0 or -1 = none]:PORT:' \
       '--root=[look for /proc, /sys, /dev and the socket under this folder; NVML is asked all the same]:DIR:' \
       '--timeout=[longest wait for NVML, and again for the kubelet]:D:' ;;
+  top)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '-o+[form of the output]:FORMAT:(table wide json jsonl csv prom)' \
+      '--output=[form of the output]:FORMAT:(table wide json jsonl csv prom)' \
+      '-w[again and again, until it is interrupted]' \
+      '--watch[again and again, until it is interrupted]' \
+      '--interval=[time between samples (means --watch)]:D:' \
+      '--count=[end after so many samples (means --watch); 0 = never]:N:' \
+      '--nvml-library=[libnvidia-ml.so.1 to load (default\: search, NVML_LIB first)]:PATH:_files' \
+      '--timeout=[longest wait for the driver'\''s first readings, or for the agent'\''s page]:D:' ;;
   demo)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
       '--real[read this machine'\''s GPUs and only watch\: no simulated load]' \
@@ -119,7 +130,7 @@ _keda-gpu-scaler() {
       '1:operand:(bash zsh fish)' ;;
   help)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
-      '1:operand:(agent check demo call probe version completion help)' ;;
+      '1:operand:(agent check top demo call probe version completion help)' ;;
   esac
 }
 if [[ $funcstack[1] == _keda-gpu-scaler ]]; then

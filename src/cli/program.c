@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 const struct command *const cli_commands[] = {
-    &command_agent, &command_check,   &command_demo,       &command_call,
+    &command_agent, &command_check,   &command_top,        &command_demo, &command_call,
     &command_probe, &command_version, &command_completion, &command_help,
 };
 const size_t cli_command_count = ARRAY_LEN(cli_commands);

@@ -16,6 +16,7 @@ WANTED = [
     "share/man/man1/keda-gpu-scaler-check.1",
     "share/man/man1/keda-gpu-scaler-demo.1",
     "share/man/man1/keda-gpu-scaler-probe.1",
+    "share/man/man1/keda-gpu-scaler-top.1",
     "share/man/man5/keda-gpu-scaler.conf.5",
     "share/man/man8/keda-gpu-scaler-agent.8",
     "share/bash-completion/completions/keda-gpu-scaler",
