@@ -74,6 +74,23 @@ bool str_copy(char *out, size_t size, struct str text)
     return len == text.len;
 }
 
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+int str_percent_byte(struct str text)
+{
+    if (text.len < 3 || text.ptr[0] != '%')
+        return -1;
+    int high = hex_digit(text.ptr[1]), low = hex_digit(text.ptr[2]);
+    return high < 0 || low < 0 ? -1 : high * 16 + low;
+}
+
 void str_lower(char *text)
 {
     for (; *text; text++)

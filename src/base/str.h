@@ -23,6 +23,8 @@ struct str str_trim(struct str text);
 struct str str_cut(struct str *rest, char separator);
 /* A NUL-terminated copy into out[size], cut to fit; returns false when it was cut. size > 0. */
 bool str_copy(char *out, size_t size, struct str text);
+/* The byte that "%XX" at the front of text stands for; -1 when there is no such escape. */
+int str_percent_byte(struct str text);
 /* ASCII lower case in place. */
 void str_lower(char *text);
 /* Is the text valid UTF-8 without NUL bytes? */

@@ -2,6 +2,8 @@
  * functions on bytes; server.c and client.c own the connections. */
 #include "http/parse.h"
 
+#include "net/net.h"
+
 #include <string.h>
 
 enum { FIELDS_MAX = 64 };
@@ -130,35 +132,6 @@ static bool list_has(struct str list, const char *word)
 
 /* ---- the request line ---- */
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* In place. -1 for bad escapes and for what decodes to a control character. */
-static int decode_path(char *path, size_t *len)
-{
-    size_t to = 0;
-    for (size_t from = 0; from < *len; from++, to++) {
-        path[to] = path[from];
-        if (path[from] != '%')
-            continue;
-        int high = from + 2 < *len ? hex_value(path[from + 1]) : -1, low = high < 0 ? -1 : hex_value(path[from + 2]);
-        if (low < 0)
-            return -1;
-        path[to] = (char)(high * 16 + low);
-        if ((unsigned char)path[to] < 0x20 || path[to] == 0x7f)
-            return -1;
-        from += 2;
-    }
-    *len = to;
-    return 0;
-}
-
 /* "/path?query", or "http://host/path?query", which RFC 9112 3.2.2 makes servers accept. */
 static int parse_target(char *target, size_t len, struct http_request *request)
 {
@@ -179,7 +152,7 @@ static int parse_target(char *target, size_t len, struct http_request *request)
     char *mark = (char *)memchr(target, '?', len);
     size_t path_len = mark ? (size_t)(mark - target) : len;
     request->query = mark ? (struct str){mark + 1, len - path_len - 1} : str_of("");
-    if (decode_path(target, &path_len) < 0)
+    if (net_gets_decode_path(target, &path_len) < 0)
         return -1;
     request->path = (struct str){target, path_len};
     return 0;

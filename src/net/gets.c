@@ -49,6 +49,23 @@ void net_gets_add(struct net_gets *gets, const char *path,
     vec_push(&gets->entries, entry);
 }
 
+int net_gets_decode_path(char *path, size_t *len)
+{
+    size_t to = 0;
+    for (size_t from = 0; from < *len; from++, to++) {
+        path[to] = path[from];
+        if (path[from] != '%')
+            continue;
+        int byte = str_percent_byte((struct str){path + from, *len - from});
+        if (byte < 0x20 || byte == 0x7f)
+            return -1;
+        path[to] = (char)byte;
+        from += 2;
+    }
+    *len = to;
+    return 0;
+}
+
 static bool matches(const struct get_entry *entry, struct str path)
 {
     if (entry->is_prefix)

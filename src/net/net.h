@@ -238,6 +238,8 @@ struct net_get_response {
 struct net_gets;
 struct net_gets *net_gets_new(void);
 void net_gets_free(struct net_gets *gets);
+/* Undo the percent escapes of a request's path, in place. 0, or -1 for a broken escape and for a control character. */
+int net_gets_decode_path(char *path, size_t *len);
 /* path is exact, or a prefix when it ends in '/'. The longest match wins. */
 void net_gets_add(struct net_gets *gets, const char *path,
                   void (*handler)(void *context, const struct net_get_request *request,

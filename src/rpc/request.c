@@ -143,33 +143,6 @@ int rpc_request_header(struct rpc_call *call, nghttp2_rcbuf *name, nghttp2_rcbuf
 
 /* ---- GET and HEAD ---- */
 
-static int hex_value(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* Undo %XX. Returns false for a broken escape or a NUL. */
-static bool decode_path(struct buf *out, struct str path)
-{
-    for (size_t i = 0; i < path.len; i++) {
-        char c = path.ptr[i];
-        if (c == '%') {
-            int high = i + 2 < path.len ? hex_value(path.ptr[i + 1]) : -1;
-            int low = high >= 0 ? hex_value(path.ptr[i + 2]) : -1;
-            if (low < 0 || high * 16 + low == 0)
-                return false;
-            c = (char)(high * 16 + low);
-            i += 2;
-        }
-        if (buf_append_char(out, c) < 0)
-            return false;
-    }
-    return true;
-}
-
 static int refuse_http(struct rpc_call *call, int http_status, enum err_class status, const char *text)
 {
     rpc_call_answer_http(call, http_status, status, text);
@@ -181,7 +154,8 @@ static int answer_get(struct rpc_call *call)
     struct str query = text_of(call->path), raw = str_cut(&query, '?');
     BUF_AUTO struct buf path;
     buf_init(&path, raw.len);
-    if (raw.len == 0 || raw.ptr[0] != '/' || !decode_path(&path, raw))
+    (void)buf_append(&path, raw.ptr, raw.len);
+    if (raw.len == 0 || raw.ptr[0] != '/' || net_gets_decode_path(path.data, &path.len) < 0)
         return refuse_http(call, 400, ERR_INVALID_ARGUMENT, "malformed path");
     if (call->request_bytes > 0 || !call->is_remote_closed)
         return refuse_http(call, 400, ERR_INVALID_ARGUMENT, "no request body is taken here");

@@ -87,24 +87,14 @@ size_t rpc_percent_encode(char out[RPC_ENCODED_MAX], const char *text)
     return written;
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                  : -1;
-}
-
 /* Undo the escapes in place of a copy; returns the new length. */
 static size_t unescape(char *text, size_t len)
 {
     size_t written = 0;
     for (size_t at = 0; at < len; at++) {
-        int high = at + 2 < len && text[at] == '%' ? hex_digit(text[at + 1]) : -1;
-        int low = high >= 0 ? hex_digit(text[at + 2]) : -1;
-        if (low >= 0)
-            at += 2;
-        text[written++] = low >= 0 ? (char)(high * 16 + low) : text[at];
+        int byte = str_percent_byte((struct str){text + at, len - at});
+        text[written++] = byte >= 0 ? (char)byte : text[at];
+        at += byte >= 0 ? 2 : 0;
     }
     return written;
 }

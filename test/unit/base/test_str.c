@@ -199,11 +199,24 @@ static void test_nearest_prefers_the_smaller_distance_then_the_first(void **stat
     assert_string_equal(str_nearest("memory_user", words, 4), "memory_usex");
 }
 
+static void test_a_percent_escape_is_one_byte(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int byte;
+    } rows[] = {{"%41", 'A'}, {"%fFx", 255}, {"%00", 0}, {"%0g", -1}, {"%g0", -1}, {"%4", -1},
+                {"%", -1},    {"", -1},      {"41", -1}, {"%-1", -1}, {"% 1", -1}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        assert_int_equal(str_percent_byte(str_of(rows[i].text)), rows[i].byte);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_equality_compares_whole_texts),
         cmocka_unit_test(test_prefix_and_suffix_at_the_edges),
+        cmocka_unit_test(test_a_percent_escape_is_one_byte),
         cmocka_unit_test(test_trim_takes_ascii_white_space_off_both_ends),
         cmocka_unit_test(test_cut_yields_every_part_once),
         cmocka_unit_test(test_copy_says_when_it_cut),

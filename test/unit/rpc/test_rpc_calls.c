@@ -346,6 +346,8 @@ static void test_get_and_head_reach_the_pages(void **state)
     assert_string_equal(a->status, "404");
     a = ask(&p, &(struct request){.method = "GET", .path = "/p%zz", .content_type = ""});
     assert_string_equal(a->status, "400");
+    a = ask(&p, &(struct request){.method = "GET", .path = "/p%0age", .content_type = ""});
+    assert_string_equal(a->status, "400");
     a = ask(&p, &(struct request){.method = "GET", .path = "/page", .content_type = "", .body = "x", .body_len = 1});
     assert_string_equal(a->status, "400");
     a = ask(&p, &(struct request){.method = "GET", .path = "/page", .content_type = "", .is_open = true});
