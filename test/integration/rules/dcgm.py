@@ -1,6 +1,7 @@
 """Queries that people have for dcgm-exporter, asked of a real Prometheus that scrapes the golden page of its families: the
 page is what the exporter gives (test/unit/exporter), with pods on it. Two nodes: the page as it is, and one that is hot,
-full and idle. One Prometheus honors the page's labels, the other puts the target's in their place."""
+full and idle. Three Prometheus: one honors the page's labels, one puts the target's in their place, one is set up as
+deploy/prometheus/podmonitor.yaml says."""
 import functools
 import http.server
 import json
@@ -51,10 +52,13 @@ class Page(http.server.BaseHTTPRequestHandler):
 class Prometheus:
     """One that scrapes both nodes as the operator sets it up: the target is a pod itself."""
 
-    def __init__(self, is_honoring, port):
+    def __init__(self, setup, port):
         self.port = free_port()
-        folder = FOLDER / str(is_honoring)
+        folder = FOLDER / setup
         folder.mkdir()
+        monitor = (ROOT / "deploy/prometheus/podmonitor.yaml").read_text()
+        is_honoring = setup == "honored" or (setup == "monitored" and "honorLabels: true" in monitor)
+        dropped = re.search(r"labeldrop, regex: (\S+)}", monitor)[1]
         config = f"""global: {{scrape_interval: 1s, scrape_timeout: 900ms}}
 scrape_configs:
 - job_name: gpu
@@ -62,6 +66,9 @@ scrape_configs:
   scrape_protocols: [{"OpenMetricsText1.0.0" if is_honoring else "PrometheusText0.0.4"}]
   static_configs:
 """
+        if setup == "monitored":
+            config = config.replace("  static_configs:", f"  relabel_configs: [{{action: labeldrop, regex: {dropped}}}]\n"
+                                    "  static_configs:")
         for node in "12":
             config += (f"  - targets: ['localhost:{port}']\n    labels: {{__metrics_path__: /{node}, instance: node-{node}, "
                        f"namespace: gpu-monitoring, pod: agent-{node}, container: agent}}\n")
@@ -89,23 +96,23 @@ scrape_configs:
 
 
 @functools.cache
-def _prometheus(is_honoring):
+def _prometheus(setup):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", free_port()), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    return Prometheus(is_honoring, server.server_address[1])
+    return Prometheus(setup, server.server_address[1])
 
 
-def prometheus(is_honoring=True):
+def prometheus(setup="honored"):
     with _lock:
-        return _prometheus(is_honoring)
+        return _prometheus(setup)
 
 
-def gives(is_honoring, query, by, want):
+def gives(setup, query, by, want):
     """The query's answer as {value of the labels `by`, with / between them: value}, rounded to thousandths."""
     got = {"/".join(labels.get(name, "") for name in by): round(value, 3) for labels, value in
-           prometheus(is_honoring).query(query)}
+           prometheus(setup).query(query)}
     check(got == want, f"{got}, want {want}")
-    check(len(prometheus(is_honoring).query(query)) == len(want), "series that these labels do not tell apart")
+    check(len(prometheus(setup).query(query)) == len(want), "series that these labels do not tell apart")
 
 
 NODE_GPU = ("Hostname", "gpu")
@@ -143,7 +150,8 @@ QUERIES = [
     ("either", 'count(DCGM_FI_DEV_GPU_TEMP{Hostname="node-1"} and DCGM_FI_DEV_GPU_TEMP{hostname="node-1"})', (), {"": 2}),
 ]
 for whose, text, by, want in QUERIES:
-    add(f"{whose}: {text}", gives, True, text, by, want)
+    for setup_name in ("honored", "monitored"):
+        add(f"{whose}, labels {setup_name}: {text}", gives, setup_name, text, by, want)
 # Where the target's labels win, as dcgm-exporter's chart has it.
 for text, by, want in (
         ('avg(DCGM_FI_DEV_GPU_UTIL{exported_pod=~"llm-.*"}) by (exported_pod)', ("exported_pod",),
@@ -151,20 +159,21 @@ for text, by, want in (
         ('avg(DCGM_FI_DEV_GPU_UTIL{exported_namespace="ml-production"})', (), {"": 45}),
         ('count(DCGM_FI_DEV_FB_USED{exported_pod=""})', (), {"": 2}),
         ('count(DCGM_FI_DEV_FB_USED{pod=~"agent-.*"})', (), {"": 6})):
-    add(f"labels not honored: {text}", gives, False, text, by, want)
+    add(f"labels not honored: {text}", gives, "not honored", text, by, want)
 
 
-def lists_series(selector, pods):
-    """What the adapter finds to make metrics of: held devices only."""
-    found = [series["pod"] for series in prometheus().get("series", **{"match[]": selector})]
+def lists_series(setup, family, pods):
+    """What the adapter finds to make metrics of."""
+    selector = f'DCGM_FI_DEV_{family}{{namespace!="",pod!=""}}'
+    found = [series["pod"] for series in prometheus(setup).get("series", **{"match[]": selector})]
     check(sorted(found) == pods, f"{found}")
 
 
-# A Prometheus that honors labels gives a device without a pod those of its target, which is a pod itself.
-OWN = ["agent-1", "agent-2"]
-for family, pods in (("GPU_UTIL", ["llm-0", "llm-1"]), ("FB_USED", [*OWN, "llm-0", "llm-1", "mig-0", "mig-1"])):
-    add(f"adapter: seriesQuery of DCGM_FI_DEV_{family}", lists_series,
-        f'DCGM_FI_DEV_{family}{{namespace!="",pod!=""}}', pods)
+# A device without a pod has that of the target where labels are honored and the target's are not dropped.
+HELD = ["llm-0", "llm-1", "mig-0", "mig-1"]
+for setup_name, family, pods in (("honored", "FB_USED", ["agent-1", "agent-2", *HELD]), ("monitored", "FB_USED", HELD),
+                                 ("monitored", "GPU_UTIL", HELD[:2])):
+    add(f"adapter, labels {setup_name}: seriesQuery of DCGM_FI_DEV_{family}", lists_series, setup_name, family, pods)
 
 
 @test("12239: the variables list instances and GPUs")
