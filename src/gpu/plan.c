@@ -92,6 +92,7 @@ static void fail(struct pass *p, const struct gpu_row *row, int rc)
     if (rc == NVML_RC_UNKNOWN)
         p->core->n_unknown++;
     snapshot_store_fail(p->place, row->field, SNAPSHOT_FAILED);
+    p->place->readings[row->field].code = rc;
 }
 
 /* What was read a moment ago is missing, like any other reading that stops: a busy GPU must not leave the value at
@@ -101,6 +102,7 @@ static void wait_for_permission(struct pass *p, const struct gpu_row *row)
     const struct snapshot_reading *r = &p->place->readings[row->field];
     bool is_recent = r->taken_ns != 0 && p->core->clock_ns() - r->taken_ns <= missing_max_ns;
     snapshot_store_fail(p->place, row->field, is_recent ? SNAPSHOT_FAILED : SNAPSHOT_UNSUPPORTED);
+    p->place->readings[row->field].code = is_recent ? NVML_RC_NO_PERMISSION : 0;
 }
 
 static void settle_refusal(struct pass *p, const struct gpu_row *row, int rc)

@@ -71,6 +71,7 @@ enum snapshot_status {
 
 struct snapshot_reading {
     enum snapshot_status status;
+    int code;         /* FAILED: NVML's return code, for people; 0 unknown */
     double value;     /* of the last good reading, in the field's unit; finite and >= 0 */
     int64_t taken_ns; /* when that was; 0 = never */
 };
@@ -274,7 +275,7 @@ void snapshot_store_sort(struct snapshot_store *store);
  * finite or < 0 count as a failure. */
 void snapshot_store_record(struct snapshot_store *store, struct snapshot_device *device, enum snapshot_field field,
                            double value, int64_t now_ns);
-/* An attempt without a value: SNAPSHOT_UNSUPPORTED or SNAPSHOT_FAILED. */
+/* An attempt without a value: SNAPSHOT_UNSUPPORTED or SNAPSHOT_FAILED. Sets no code: the caller may. */
 void snapshot_store_fail(struct snapshot_device *device, enum snapshot_field field, enum snapshot_status status);
 
 /* An immutable snapshot of everything as it stands, with one reference for the caller. A frame closer than

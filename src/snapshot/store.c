@@ -163,6 +163,7 @@ void snapshot_store_fail(struct snapshot_device *device, enum snapshot_field fie
 {
     assert(status == SNAPSHOT_UNSUPPORTED || status == SNAPSHOT_FAILED);
     device->readings[field].status = status;
+    device->readings[field].code = 0;
 }
 
 /* Extremes over the run that ends with the cell: its own, and those of the frames kept last. */

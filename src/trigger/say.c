@@ -63,6 +63,8 @@ static void say_absence(struct buf *out, const struct trigger_input *in)
         return;
     trigger_show_age(age, in->age_ns);
     (void)buf_printf(out, " (%s%s", in->age_ns < 0 ? "" : "last ", age);
+    if (in->code && !in->device->is_lost)
+        (void)buf_printf(out, "; NVML error %d", in->code);
     if (in->device->is_lost)
         (void)buf_printf(out, "; lost%s%s", in->device->lost_reason[0] ? ": " : "", in->device->lost_reason);
     (void)buf_append_char(out, ')');

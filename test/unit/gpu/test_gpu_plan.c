@@ -137,6 +137,7 @@ static void test_a_transient_failure_keeps_the_last_value_and_its_time(void **st
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_UTILIZATION)->status, SNAPSHOT_FAILED);
     assert_double_same(bench_reading(&b, 0, SNAPSHOT_UTILIZATION)->value, 5);
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_UTILIZATION)->taken_ns, taken_ns);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_UTILIZATION)->code, NVML_RC_TIMEOUT);
     assert_int_equal(bench_reading(&b, 1, SNAPSHOT_UTILIZATION)->status, SNAPSHOT_OK);
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_TEMPERATURE)->status, SNAPSHOT_OK);
     assert_int_equal(b.latest->sampler.n_error_codes, 1);
@@ -144,6 +145,7 @@ static void test_a_transient_failure_keeps_the_last_value_and_its_time(void **st
     b.nvml.n_rules = 0;
     bench_cycle(&b);
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_UTILIZATION)->status, SNAPSHOT_OK);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_UTILIZATION)->code, 0);
 }
 
 static void test_an_impossible_value_is_dropped_not_clamped(void **state)
@@ -291,6 +293,7 @@ static void test_gpm_permission_that_is_gone_is_a_failure_first_and_unsupported_
     bench_rule(&b, "nvmlGpmSampleGet", 0, NVML_RC_NO_PERMISSION);
     bench_cycles(&b, 15 * 60);
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_FAILED);
+    assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->code, NVML_RC_NO_PERMISSION);
     assert_false(snapshot_is_fresh(b.latest, bench_gpu(&b, 0), SNAPSHOT_SM_ACTIVITY, bench_now_ns));
     bench_cycles(&b, 3);
     assert_int_equal(bench_reading(&b, 0, SNAPSHOT_SM_ACTIVITY)->status, SNAPSHOT_UNSUPPORTED);

@@ -417,7 +417,8 @@ static void test_same_uuid_again_is_a_new_device_without_the_old_past(void **sta
     snapshot_store_remove(b.store, "gpu-0");
     assert_null(snapshot_store_find(b.store, "GPU-0"));
     struct snapshot_device d = gpu(0, "GPU-0");
-    d.readings[SNAPSHOT_UTILIZATION] = (struct snapshot_reading){SNAPSHOT_OK, 77, S(100)};
+    d.readings[SNAPSHOT_UTILIZATION] =
+        (struct snapshot_reading){.status = SNAPSHOT_OK, .value = 77, .taken_ns = S(100)};
     b.device = snapshot_store_add(b.store, &d);
     publish(&b);
     assert_int_equal(b.latest->devices[0].readings[SNAPSHOT_UTILIZATION].status, SNAPSHOT_NOT_READ);

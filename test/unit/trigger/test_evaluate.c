@@ -338,6 +338,25 @@ static void test_a_cycle_that_does_not_end_is_the_reason_of_old_readings(void **
     assert_both_refused(&a, ERR_UNAVAILABLE, "no sampling cycle has ended for 6s: a driver call hangs");
 }
 
+static void test_a_read_that_fails_is_missing_with_nvmls_code(void **state)
+{
+    (void)state;
+    NODE n;
+    NODE_WITH(n, 30, 40);
+    node_wait(&n, 20);
+    node_fail(&n, "GPU-0", SNAPSHOT_UTILIZATION, SNAPSHOT_FAILED);
+    snapshot_store_find(n.store, "GPU-0")->readings[SNAPSHOT_UTILIZATION].code = 999;
+    node_fail(&n, "GPU-1", SNAPSHOT_POWER, SNAPSHOT_FAILED); /* another field's code is no reason */
+    snapshot_store_find(n.store, "GPU-1")->readings[SNAPSHOT_POWER].code = 10;
+    node_publish(&n);
+    struct answer a = ASK(n);
+    assert_refused(&a, ERR_UNAVAILABLE, "GPU 0 (last read 20s ago; NVML error 999), GPU 1 (last read 20s ago)");
+    a = ASK(n, "metricType", "power_draw", "gpuIndex", "1");
+    assert_refused(&a, ERR_UNAVAILABLE, "GPU 1 (not read yet; NVML error 10)");
+    a = ASK(n, "metricType", "memory_used");
+    assert_refused(&a, ERR_UNAVAILABLE, "GPU 0 (not read yet), GPU 1 (not read yet)");
+}
+
 static void test_missing_device_expires_after_fifteen_minutes(void **state)
 {
     (void)state;
@@ -629,6 +648,7 @@ int main(void)
         cmocka_unit_test(test_all_devices_missing_is_unavailable_and_active),
         cmocka_unit_test(test_driver_state_is_the_reason_when_nothing_is_read),
         cmocka_unit_test(test_a_cycle_that_does_not_end_is_the_reason_of_old_readings),
+        cmocka_unit_test(test_a_read_that_fails_is_missing_with_nvmls_code),
         cmocka_unit_test(test_missing_device_expires_after_fifteen_minutes),
         cmocka_unit_test(test_device_never_read_counts_from_when_it_was_first_seen),
         cmocka_unit_test(test_only_expired_devices_are_an_error_for_both),
