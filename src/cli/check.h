@@ -49,7 +49,7 @@ struct check_facts {
     bool has_sys_admin;  /* CAP_SYS_ADMIN */
     bool sees_host_pids; /* its process namespace is the machine's */
     /* the kubelet */
-    const char *kubelet_socket; /* path */
+    const char *kubelet_socket; /* path; "" = not to be asked */
     enum check_file kubelet_file;
     struct err kubelet_error; /* of a List call; class NONE: it answered */
     struct check_port ports[CHECK_PORTS];

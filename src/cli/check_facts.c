@@ -195,6 +195,8 @@ static void collect_kubelet(const struct check_config *config, struct check_fact
     char address[PATH_SIZE];
     (void)snprintf(address, sizeof(address), "unix:%s%s", config->root, config->kubelet_socket);
     f->kubelet_socket = config->kubelet_socket;
+    if (!*config->kubelet_socket)
+        return;
     f->kubelet_file = look_at(config->root, config->kubelet_socket);
     if (f->kubelet_file == CHECK_FILE_USABLE)
         ask_kubelet(address, config->timeout_ns, &f->kubelet_error);

@@ -213,7 +213,9 @@ static void judge_kubelet(const struct check_facts *f, struct check_line *line)
                                      "/var/lib/kubelet/pod-resources, and --pod-resources where it is elsewhere; "
                                      "outside Kubernetes nothing is missing";
     bool is_answer = f->kubelet_error.class == ERR_NONE || f->kubelet_error.class == ERR_RESOURCE_EXHAUSTED;
-    if (f->kubelet_file == CHECK_FILE_ABSENT) {
+    if (!*f->kubelet_socket) {
+        say(line, CHECK_OK, "not to be asked");
+    } else if (f->kubelet_file == CHECK_FILE_ABSENT) {
         say(line, CHECK_WARN, "no %s: which pod holds which GPU stays unknown", f->kubelet_socket);
         advise(line, "%s", mount);
     } else if (f->kubelet_file == CHECK_FILE_DENIED) {

@@ -24,7 +24,7 @@ static const struct option_def check_options[] = {
      .kind = OPTION_TEXT,
      .fallback = "/var/lib/kubelet/pod-resources/kubelet.sock",
      .metavar = "PATH",
-     .help = "the kubelet's socket"},
+     .help = "the kubelet's socket; empty = do not ask"},
     {.name = "port",
      .kind = OPTION_INT,
      .fallback = "6000",

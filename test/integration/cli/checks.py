@@ -127,6 +127,12 @@ def stale_socket():
         check(lines["pod-resources"][0] == "warn" and "does not answer" in lines["pod-resources"][1], str(lines))
 
 
+@test("check: no kubelet to be asked, as the agent's flag has it")
+def no_kubelet_wanted():
+    status, lines, _ = Node().check("--pod-resources=", "--strict")
+    check(status == 0 and not bad(lines), str(lines))
+
+
 @test("check: a server on the socket that is no kubelet")
 def no_kubelet():
     from agent import Agent

@@ -194,6 +194,12 @@ static void limit_rate(struct check_facts *f)
     (void)err_set(&f->kubelet_error, ERR_RESOURCE_EXHAUSTED, "rejected by rate limit");
 }
 
+static void ask_no_kubelet(struct check_facts *f)
+{
+    f->kubelet_socket = "";
+    f->kubelet_file = CHECK_FILE_ABSENT;
+}
+
 static void hide_processes(struct check_facts *f)
 {
     f->sees_host_pids = false;
@@ -240,6 +246,7 @@ static void test_each_thing_that_is_wrong_is_said_on_its_line_with_what_to_do(vo
         {remove_socket, "pod-resources", CHECK_WARN, "no /var/lib/kubelet/pod-resources/kubelet.sock", "hostPath"},
         {break_socket, "pod-resources", CHECK_WARN, "Connection refused", "folder and not the socket"},
         {limit_rate, "pod-resources", CHECK_OK, "the kubelet answers", ""},
+        {ask_no_kubelet, "pod-resources", CHECK_OK, "not to be asked", ""},
         {hide_processes, "processes", CHECK_WARN, "only this container's", "hostPID: true"},
         {take_port, "ports", CHECK_WARN, "listens on 9090 (--metrics-port)", "other ports"},
     };
