@@ -73,6 +73,36 @@ int nvmlDeviceGetComputeInstanceId(struct nvml_device *mig, uint32_t *id)
     return sim_u32(id, c.compute->id);
 }
 
+/* A GPU instance goes by the handle of its first compute instance. */
+int nvmlDeviceGetGpuInstanceById(struct nvml_device *device, uint32_t id, struct nvml_gpu_instance **instance)
+{
+    SIM_DEVICE(c, device, SIM_WHOLE);
+    if (!instance)
+        return NVML_RC_INVALID_ARGUMENT;
+    for (size_t i = 0; i < c.layout->n_instances; i++) {
+        const struct mig_instance *gi = &c.layout->instances[i];
+        if (gi->id != id || gi->n_compute == 0)
+            continue;
+        struct nvml_device *handle = sim_handle(c.gpu, gi, &gi->compute[0]);
+        if (!handle)
+            return NVML_RC_MEMORY;
+        *instance = (struct nvml_gpu_instance *)(void *)handle;
+        return NVML_RC_SUCCESS;
+    }
+    return NVML_RC_NOT_FOUND;
+}
+
+int nvmlGpuInstanceGetInfo(struct nvml_gpu_instance *instance, struct nvml_gpu_instance_info *info)
+{
+    SIM_DEVICE(c, (struct nvml_device *)(void *)instance, SIM_MIG);
+    struct nvml_device *gpu = sim_handle(c.gpu, NULL, NULL);
+    if (!info || !gpu)
+        return NVML_RC_INVALID_ARGUMENT;
+    *info = (struct nvml_gpu_instance_info){
+        .device = gpu, .id = c.instance->id, .start = c.instance->start, .size = c.instance->profile.memory_slices};
+    return NVML_RC_SUCCESS;
+}
+
 static int attributes_of(const struct sim_call *c, struct nvml_attributes *attributes)
 {
     if (!attributes)

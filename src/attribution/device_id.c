@@ -217,33 +217,33 @@ static bool is_profile(struct str name, const char *profile)
     return i == name.len;
 }
 
-/* The one MIG device of this profile; NULL where several have it: which of them is told by its placement alone, which
- * the snapshot does not have. */
-static const struct snapshot_device *find_profile(const struct snapshot *s, const struct snapshot_device *gpu,
-                                                  struct str profile)
+/* Which MIG device a DRA name means. */
+struct wanted {
+    struct str profile; /* empty: any */
+    int start, size;    /* memory slices; size 0: any */
+};
+
+static bool is_wanted(const struct snapshot_device *d, const struct wanted *w)
+{
+    if (w->profile.len && !is_profile(w->profile, d->mig_profile))
+        return false;
+    return d->placement_size == 0 ||
+           (d->placement_start == (uint32_t)w->start && (w->size == 0 || d->placement_size == (uint32_t)w->size));
+}
+
+/* The one MIG device that fits; NULL where several do: without the right to monitor MIG the driver gives no placements.
+ */
+static const struct snapshot_device *find_placed(const struct snapshot *s, const struct snapshot_device *gpu,
+                                                 const struct wanted *w)
 {
     const struct snapshot_device *found = NULL;
     for (size_t i = 0; gpu && i < s->n_devices; i++) {
         const struct snapshot_device *d = &s->devices[i];
-        if (d->kind != SNAPSHOT_MIG || strcmp(d->parent_uuid, gpu->uuid) != 0 || !is_profile(profile, d->mig_profile))
+        if (d->kind != SNAPSHOT_MIG || strcmp(d->parent_uuid, gpu->uuid) != 0 || !is_wanted(d, w))
             continue;
         if (found)
             return NULL;
         found = d;
-    }
-    return found;
-}
-
-/* The one MIG device of a GPU, or NULL. */
-static const struct snapshot_device *find_only(const struct snapshot *s, const struct snapshot_device *gpu)
-{
-    const struct snapshot_device *found = NULL;
-    for (size_t i = 0; gpu && i < s->n_devices; i++) {
-        if (s->devices[i].kind != SNAPSHOT_MIG || strcmp(s->devices[i].parent_uuid, gpu->uuid) != 0)
-            continue;
-        if (found)
-            return NULL;
-        found = &s->devices[i];
     }
     return found;
 }
@@ -264,6 +264,9 @@ struct attribution_device attribution_resolve_dra(struct str driver, struct str 
     }
     if (!take_word(&name, "-mig-") || !is_number(cut_last(&name), &second) || !is_number(cut_last(&name), &first))
         return ret;
-    ret.device = is_number(name, &profile_id) ? find_only(s, gpu) : find_profile(s, gpu, name);
+    struct wanted wanted = {.profile = name, .start = second};
+    if (is_number(name, &profile_id))
+        wanted = (struct wanted){.start = first, .size = second};
+    ret.device = find_placed(s, gpu, &wanted);
     return ret;
 }

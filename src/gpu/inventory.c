@@ -304,6 +304,12 @@ static void add_instance(struct gpu_core *core, const char *parent_uuid, struct 
     copy(identity.pci_bus_id, sizeof(identity.pci_bus_id), parent->pci_bus_id);
     copy(identity.serial, sizeof(identity.serial), parent->serial);
     read_profile(core, mig, identity.mig_profile, sizeof(identity.mig_profile));
+    struct gpu_device *gpu = gpu_inventory_find(core, parent_uuid);
+    struct nvml_gpu_instance_info info;
+    if (gpu && nvml_read_mig_placement(core->nvml, gpu->handle, ids.gpu_instance, &info) == NVML_RC_SUCCESS) {
+        identity.placement_start = info.start;
+        identity.placement_size = info.size;
+    }
     (void)add(core, &device, &identity);
 }
 

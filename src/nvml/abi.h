@@ -14,6 +14,7 @@
 
 /* Handles are pointers into the library; MIG devices use the same type as whole GPUs. */
 struct nvml_device;
+struct nvml_gpu_instance;
 struct nvml_event_set;
 struct nvml_gpm_sample;
 
@@ -225,6 +226,18 @@ NVML_AT(struct nvml_attributes, ofas, 20);
 NVML_AT(struct nvml_attributes, gpu_instance_slices, 24);
 NVML_AT(struct nvml_attributes, compute_instance_slices, 28);
 NVML_AT(struct nvml_attributes, memory_mib, 32);
+
+/* nvmlGpuInstanceInfo_t with its nvmlGpuInstancePlacement_t: memory slices from `start` on. */
+struct nvml_gpu_instance_info {
+    struct nvml_device *device;
+    uint32_t id, profile_id;
+    uint32_t start, size;
+};
+NVML_SIZE(struct nvml_gpu_instance_info, 24);
+NVML_AT(struct nvml_gpu_instance_info, id, 8);
+NVML_AT(struct nvml_gpu_instance_info, profile_id, 12);
+NVML_AT(struct nvml_gpu_instance_info, start, 16);
+NVML_AT(struct nvml_gpu_instance_info, size, 20);
 
 /* nvmlEventData_t. nvmlEventSetWait (un-suffixed) writes only the first 24 bytes. */
 struct nvml_event_data {
@@ -564,6 +577,10 @@ enum nvml_gpm_id {
     X(OPTIONAL, nvmlDeviceIsMigDeviceHandle, int, (struct nvml_device * device, uint32_t * is_mig))                    \
     X(OPTIONAL, nvmlDeviceGetGpuInstanceId, int, (struct nvml_device * mig, uint32_t * id))                            \
     X(OPTIONAL, nvmlDeviceGetComputeInstanceId, int, (struct nvml_device * mig, uint32_t * id))                        \
+    X(OPTIONAL, nvmlDeviceGetGpuInstanceById, int,                                                                     \
+      (struct nvml_device * device, uint32_t id, struct nvml_gpu_instance * *instance))                                \
+    X(OPTIONAL, nvmlGpuInstanceGetInfo, int,                                                                           \
+      (struct nvml_gpu_instance * instance, struct nvml_gpu_instance_info * info))                                     \
     X(OPTIONAL, nvmlDeviceGetAttributes_v2, int, (struct nvml_device * mig, struct nvml_attributes * attributes))      \
     X(OPTIONAL, nvmlDeviceGetComputeRunningProcesses_v3, int,                                                          \
       (struct nvml_device * device, uint32_t * n, struct nvml_process * processes))                                    \

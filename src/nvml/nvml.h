@@ -232,6 +232,9 @@ struct nvml_mig_ids {
     uint32_t gpu_instance, compute_instance;
 };
 int nvml_read_mig_ids(const struct nvml *n, struct nvml_device *mig, struct nvml_mig_ids *ret_ids);
+/* Where a GPU instance lies, by its whole GPU; NO_PERMISSION without the right to monitor MIG. */
+int nvml_read_mig_placement(const struct nvml *n, struct nvml_device *gpu, uint32_t gpu_instance,
+                            struct nvml_gpu_instance_info *ret_info);
 int nvml_read_mig_attributes(const struct nvml *n, struct nvml_device *mig, struct nvml_attributes *ret_attributes);
 
 /* ---- GPM: activity of Hopper and later ---- */

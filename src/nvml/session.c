@@ -108,6 +108,21 @@ int nvml_read_mig_ids(const struct nvml *n, struct nvml_device *mig, struct nvml
     return rc;
 }
 
+int nvml_read_mig_placement(const struct nvml *n, struct nvml_device *gpu, uint32_t gpu_instance,
+                            struct nvml_gpu_instance_info *ret_info)
+{
+    struct nvml_gpu_instance *instance = NULL;
+    struct nvml_gpu_instance_info info = {0};
+    int rc = NVML_CALL(n, nvmlDeviceGetGpuInstanceById, gpu, gpu_instance, &instance);
+    if (rc == NVML_RC_SUCCESS && !instance)
+        rc = NVML_RC_NOT_FOUND;
+    if (rc == NVML_RC_SUCCESS)
+        rc = NVML_CALL(n, nvmlGpuInstanceGetInfo, instance, &info);
+    if (rc == NVML_RC_SUCCESS)
+        *ret_info = info;
+    return rc;
+}
+
 int nvml_read_mig_attributes(const struct nvml *n, struct nvml_device *mig, struct nvml_attributes *ret_attributes)
 {
     struct nvml_attributes attributes = {0};

@@ -103,15 +103,16 @@ struct snapshot_device {
     enum snapshot_kind kind;
     bool is_lost; /* fell off the bus or needs a reset: its readings no longer move */
     char lost_reason[SNAPSHOT_TEXT_MAX];
-    int index;                           /* NVML index of the GPU (of the parent for a MIG device) */
-    int minor;                           /* N of /dev/nvidiaN, -1 unknown */
-    char uuid[SNAPSHOT_UUID_MAX];        /* "GPU-..." or "MIG-..." */
-    char parent_uuid[SNAPSHOT_UUID_MAX]; /* MIG device: its GPU; else "" */
-    int gpu_instance, compute_instance;  /* MIG device; else -1 */
-    char mig_profile[32];                /* "1g.10gb"; else "" */
-    char product[SNAPSHOT_NAME_MAX];     /* "NVIDIA H100 80GB HBM3" */
-    char pci_bus_id[32];                 /* "00000000:3B:00.0" */
-    char serial[32];                     /* "" unknown */
+    int index;                                /* NVML index of the GPU (of the parent for a MIG device) */
+    int minor;                                /* N of /dev/nvidiaN, -1 unknown */
+    char uuid[SNAPSHOT_UUID_MAX];             /* "GPU-..." or "MIG-..." */
+    char parent_uuid[SNAPSHOT_UUID_MAX];      /* MIG device: its GPU; else "" */
+    int gpu_instance, compute_instance;       /* MIG device; else -1 */
+    char mig_profile[32];                     /* "1g.10gb"; else "" */
+    uint32_t placement_start, placement_size; /* MIG device: the memory slices of its GPU instance; size 0 unknown */
+    char product[SNAPSHOT_NAME_MAX];          /* "NVIDIA H100 80GB HBM3" */
+    char pci_bus_id[32];                      /* "00000000:3B:00.0" */
+    char serial[32];                          /* "" unknown */
     struct snapshot_reading readings[SNAPSHOT_FIELD_COUNT];
     struct snapshot_xid xids[SNAPSHOT_XIDS_MAX];
     size_t n_xids;

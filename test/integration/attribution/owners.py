@@ -89,6 +89,16 @@ def dra():
                              ("c", "3g.40gb", "exclusive", "big", "gpu.nvidia.com")}, f"{owners}")
 
 
+@test("claims of DRA tell MIG devices of one profile apart by placement, by the names of both generations")
+def placements():
+    scenario = "gpus: [{board: H100, mig: [{profile: 1g.10gb, count: 3}]}]\n"
+    with Kubelet(pod("ml", "new", container("main", claims=[("ml", "a", "gpu-0-mig-1g10gb-19-1")])),
+                 pod("ml", "old", container("main", claims=[("ml", "b", "gpu-0-mig-19-2-1")]))) as kubelet:
+        with watched(kubelet, scenario) as agent:
+            wait_until(lambda: len(holders(agent)) == 2, "two devices with holders")
+            check(agent.metric("keda_gpu_scaler_owners_device_ids", 'match="unmatched"') == 0, "unmatched")
+
+
 @test("of two pods that list one GPU the later holds it; a sidecar holds it with its pod; the rest is counted")
 def turnover():
     with Kubelet() as kubelet, watched(kubelet) as agent:

@@ -172,6 +172,38 @@ static void test_a_placement_of_the_older_names_is_plain_where_there_is_one_inst
     snapshot_store_free(store);
 }
 
+static void test_placements_tell_apart_devices_of_one_profile(void **state)
+{
+    (void)state;
+    static const char *const uuids[] = {MIG_1, MIG_2, MIG_3};
+    static const struct row rows[] = {
+        {"gpu-2-mig-1g10gb-19-0", MIG_1, true, false, -1, NULL},
+        {"gpu-2-mig-1g10gb-19-2", MIG_2, true, false, -1, NULL},
+        {"gpu-2-mig-1g10gb-19-4", MIG_3, true, false, -1, NULL},
+        {"gpu-2-mig-1g10gb-19-6", NULL, true, false, -1, NULL},
+        {"gpu-2-mig-19-2-1", MIG_2, true, false, -1, NULL},
+        {"gpu-2-mig-15-2-2", NULL, true, false, -1, NULL},
+        {"gpu-2-mig-2g20gb-14-2", NULL, true, false, -1, NULL},
+    };
+    struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+    struct snapshot_device b = {.kind = SNAPSHOT_MIG_PARENT, .minor = 2, .gpu_instance = -1};
+    (void)str_copy(b.uuid, sizeof(b.uuid), str_of(GPU_B));
+    (void)snapshot_store_add(store, &b);
+    for (uint32_t i = 0; i < 3; i++) {
+        add_mig(store, uuids[i], 7 + (int)i, "1g.10gb");
+        struct snapshot_device *d = snapshot_store_find(store, uuids[i]);
+        d->placement_start = 2 * i;
+        d->placement_size = 1;
+    }
+    struct snapshot *s = snapshot_store_publish(store, NS_PER_S);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct attribution_device got = attribution_resolve_dra(str_of("gpu.nvidia.com"), str_of(rows[i].id), s);
+        check(rows[i].id, &rows[i], &got);
+    }
+    snapshot_unref(s);
+    snapshot_store_free(store);
+}
+
 static void test_without_a_snapshot_ids_are_read_all_the_same(void **state)
 {
     (void)state;
@@ -191,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_words_count_for_nvidias_resources_only),
         cmocka_unit_test(test_dra_names_of_both_generations_find_their_device),
         cmocka_unit_test(test_a_placement_of_the_older_names_is_plain_where_there_is_one_instance),
+        cmocka_unit_test(test_placements_tell_apart_devices_of_one_profile),
         cmocka_unit_test(test_without_a_snapshot_ids_are_read_all_the_same),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
