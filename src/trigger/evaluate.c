@@ -149,7 +149,7 @@ static void read_device(const struct evaluator *ev, struct trigger_input *in)
     bool has_scale = find_scale(ev, d, &scale);
     /* a reading may be newer than the turn of the loop that asks */
     in->age_ns = !r->taken_ns ? -1 : ev->now_ns > r->taken_ns ? ev->now_ns - r->taken_ns : 0;
-    in->code = r->status == SNAPSHOT_FAILED ? r->code : 0;
+    in->code = (int16_t)(r->status == SNAPSHOT_FAILED ? r->code : 0);
     if (is_unsupported(ev, d)) {
         in->state = TRIGGER_INPUT_UNSUPPORTED;
         return;

@@ -185,7 +185,7 @@ struct trigger_input {
     const struct snapshot_device *device; /* of the snapshot that was evaluated */
     enum trigger_input_state state;
     bool has_value, is_counted;
-    int code;       /* NVML's return code where the last attempt failed; else 0 */
+    int16_t code;   /* NVML's return code where the last attempt failed; else 0 */
     double value;   /* measured: the window's mean; missing: the last good value */
     double counted; /* what went into the aggregation, where is_counted */
     double peak;    /* measured: the largest sample of the activation window */
