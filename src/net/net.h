@@ -99,9 +99,9 @@ enum net_limit {
 #undef X
         NET_LIMIT_COUNT
 };
-/* What one connection may hold of each kind even where others hold all of receive_bytes_all or output_bytes_all: a peer
- * with many connections must not keep probes and small calls of others from being served. */
-enum { NET_OWN_BYTES = 4096 };
+/* What one connection may hold of each kind even where others hold all of receive_bytes_all, output_bytes_all or
+ * streams_all: a peer with many connections must not keep probes and small calls of others from being served. */
+enum { NET_OWN_BYTES = 4096, NET_OWN_STREAMS = 8 };
 struct net_limits {
     int64_t values[NET_LIMIT_COUNT];
 };

@@ -24,7 +24,7 @@ static int on_begin_headers(nghttp2_session *ng, const nghttp2_frame *frame, voi
     struct rpc_session *s = session_of(user_data);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    if ((int64_t)s->server->n_calls >= rpc_h2_limit(&s->h2, NET_LIMIT_STREAMS_ALL)) {
+    if ((int64_t)s->server->n_calls >= rpc_h2_limit(&s->h2, NET_LIMIT_STREAMS_ALL) && s->n_calls >= NET_OWN_STREAMS) {
         rpc_h2_hit(&s->h2, NET_LIMIT_STREAMS_ALL);
         (void)nghttp2_submit_rst_stream(ng, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;

@@ -38,9 +38,8 @@ class Bystander(threading.Thread):
 
 
 @contextlib.contextmanager
-def attacked(*flags, limit=None, memory_kb=0, is_shared=False, **options):
-    """An agent; after the body: was the limit counted, is memory flat, was the bystander served? is_shared: the limit is
-    one of all peers together, so that the bystander may be refused as long as it lasts, and must be served after it."""
+def attacked(*flags, limit=None, memory_kb=0, **options):
+    """An agent; after the body: was the limit counted, is memory flat, was the bystander served all the time?"""
     with Agent(SCENARIO, *flags, env={"ASAN_OPTIONS": "quarantine_size_mb=1"}, **options) as agent:
         bystander = Bystander(agent.address)
         while bystander.calls < 20:
@@ -56,9 +55,6 @@ def attacked(*flags, limit=None, memory_kb=0, is_shared=False, **options):
         watcher = threading.Thread(target=watch, daemon=True)
         watcher.start()
         yield agent
-        if is_shared:
-            time.sleep(0.5)
-            bystander.failures.clear()
         calls = bystander.calls
         deadline = time.monotonic() + 20
         while bystander.calls < calls + 5 and time.monotonic() < deadline:

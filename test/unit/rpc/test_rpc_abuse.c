@@ -512,12 +512,13 @@ static void test_streams_of_all_connections_have_a_ceiling(void **state)
     (void)state;
     struct peer p;
     start(&p);
-    p.limits.values[NET_LIMIT_STREAMS_ALL] = 2;
-    for (int i = 0; i < 3; i++)
+    p.limits.values[NET_LIMIT_STREAMS_ALL] = 2; /* others hold all of them: this one still has its own few */
+    for (int i = 0; i < NET_OWN_STREAMS + 1; i++)
         (void)peer_request(&p, &(struct request){.path = "/t.T/Stream", BODY("\1x")});
     peer_pump(&p);
-    assert_true(p.answers[2].is_reset);
-    assert_int_equal(p.answers[2].reset_code, NGHTTP2_REFUSED_STREAM);
+    assert_false(p.answers[NET_OWN_STREAMS - 1].is_reset);
+    assert_true(p.answers[NET_OWN_STREAMS].is_reset);
+    assert_int_equal(p.answers[NET_OWN_STREAMS].reset_code, NGHTTP2_REFUSED_STREAM);
     assert_int_equal(p.hits[NET_LIMIT_STREAMS_ALL], 1);
     assert_int_equal(p.rc, 0);
     rpc_session_tick(p.session, p.now_ns + 30 * NS_PER_S); /* its other streams go on */
@@ -534,10 +535,13 @@ static void test_refusals_that_are_not_read_end_the_connection(void **state)
     start(&p);
     p.limits.values[NET_LIMIT_STREAMS_ALL] = 0;
     p.limits.values[NET_LIMIT_STREAMS] = -400; /* 2 x streams + 1000 = 200 frames may wait */
+    for (int i = 0; i < NET_OWN_STREAMS; i++)
+        (void)peer_request(&p, &(struct request){.path = "/t.T/Stream", BODY("\1x")});
+    peer_pump(&p);
     size_t base = heap_bytes();
     int n = 0;
     for (; n < 20000 && p.rc == 0; n++)
-        peer_feed(&p, bytes, put_request(bytes, 2 * n + 1, H_END_HEADERS | H_END_STREAM));
+        peer_feed(&p, bytes, put_request(bytes, 2 * (NET_OWN_STREAMS + n) + 1, H_END_HEADERS | H_END_STREAM));
     assert_in_range(n, 200, 202);
     assert_true(p.session->h2.is_dead);
     assert_int_equal(p.hits[NET_LIMIT_OUTPUT_BYTES], 1);
