@@ -235,12 +235,22 @@ static void render_owners_source(struct page *page)
     }
 }
 
+/* Does the driver answer? What the last snapshot says of it is worth nothing when no newer one comes. */
+static bool is_driver_up(const struct page *page)
+{
+    const struct snapshot *s = page->snapshot;
+    return s->driver == SNAPSHOT_DRIVER_OK && snapshot_stuck_ns(s, page->now_ns) == 0;
+}
+
+/* Without the driver nobody knows of a device whether it would answer: no series then, unless it was lost before. */
 static void render_up(struct page *page)
 {
     static const struct promtext_family family = {
         .name = P "up", .help = "1 if the device answers, 0 if it is lost.", .type = PROMTEXT_GAUGE};
     begin(page, &family);
     for (size_t i = 0; i < page->snapshot->n_devices; i++) {
+        if (!page->snapshot->devices[i].is_lost && !is_driver_up(page))
+            continue;
         char index[16];
         struct promtext_label labels[DEVICE_LABELS];
         device_labels(&page->snapshot->devices[i], index, labels);
@@ -326,8 +336,7 @@ static void render_driver(struct page *page)
 #define X(id, name) #id,
     static const char *const ids[] = {SNAPSHOT_DRIVER_STATES(X)};
 #undef X
-    gauge(page, "keda_gpu_scaler_nvml_up", NULL, "1 if the driver answers.",
-          s->driver == SNAPSHOT_DRIVER_OK && snapshot_stuck_ns(s, page->now_ns) == 0);
+    gauge(page, "keda_gpu_scaler_nvml_up", NULL, "1 if the driver answers.", is_driver_up(page));
     begin(page, &state);
     for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
         struct promtext_label label = {"state", snapshot_driver_state_name((enum snapshot_driver_state)i)};

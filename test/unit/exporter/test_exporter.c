@@ -219,7 +219,10 @@ static void test_readings_leave_the_page_when_they_are_old(void **state)
         assert_on_page(&page, "gpu_utilization_ratio", rows[i].is_fresh);
         assert_on_page(&page, "gpu_energy_joules", rows[i].is_fresh); /* counters too */
         assert_on_page(&page, "gpu_throttled", rows[i].is_fresh);
-        assert_on_page(&page, rows[i].is_fresh ? "nvml_up 1\n" : "nvml_up 0\n", true); /* a driver call hangs */
+        assert_on_page(&page, rows[i].is_fresh ? "nvml_up 1\n" : "nvml_up 0\n", true);   /* a driver call hangs */
+        assert_on_page(&page, "gpu_up{gpu=\"0\",uuid=\"GPU-0\"} 1\n", rows[i].is_fresh); /* nobody knows then */
+        assert_on_page(&page, "gpu_up{gpu=\"0\",uuid=\"GPU-0\"} 0\n", false);
+        assert_on_page(&page, "gpu_up{gpu=\"1\",uuid=\"GPU-1\"} 0\n", true); /* it was lost before */
         assert_on_page(&page, "gpu_info{", true);
         assert_on_page(&page, "gpu_reading_age_seconds{", true);
     }
@@ -243,6 +246,7 @@ static void test_a_device_that_was_never_read_has_no_age(void **state)
     (void)state;
     BUF_AUTO struct buf page;
     struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+    snapshot_store_header(store)->driver = SNAPSHOT_DRIVER_OK;
     (void)add(store, "GPU-0", SNAPSHOT_GPU, 0);
     struct snapshot *s = snapshot_store_publish(store, NOW);
     buf_init(&page, 1 << 20);
