@@ -146,7 +146,8 @@ static bool is_admitted(struct net_listener *listener, const struct sockaddr_sto
 {
     struct net_loop *loop = listener->loop;
     uint8_t key[16];
-    if ((int64_t)loop->n_inbound >= listener->limits->values[NET_LIMIT_CONNECTIONS]) {
+    if ((int64_t)loop->n_inbound >= listener->limits->values[NET_LIMIT_CONNECTIONS] ||
+        loop->n_inbound >= loop->max_inbound) {
         net_limit_hit(loop, NET_LIMIT_CONNECTIONS);
         return false;
     }

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 int64_t net_now_ns(const struct net_loop *loop)
@@ -141,6 +142,17 @@ static void setup_handles(struct net_loop *loop)
     uv_unref((uv_handle_t *)&loop->check);
 }
 
+/* Connections must leave descriptors for all else that opens files: the driver above all, whose readings would go. */
+static size_t max_connections(void)
+{
+    enum { DESCRIPTORS_KEPT = 128 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        return SIZE_MAX;
+    size_t most = (size_t)limit.rlim_cur;
+    return most > 2 * DESCRIPTORS_KEPT ? most - DESCRIPTORS_KEPT : most / 2;
+}
+
 struct net_loop *net_loop_new(struct metrics *metrics, struct err *e)
 {
     struct net_loop *loop = mem_new(struct net_loop);
@@ -156,6 +168,7 @@ struct net_loop *net_loop_new(struct metrics *metrics, struct err *e)
     loop->own_metrics = metrics ? NULL : metrics_new();
     net_series_setup(&loop->series, metrics ? metrics : loop->own_metrics);
     loop->per_ip = map_new(SIZE_MAX, free);
+    loop->max_inbound = max_connections();
     loop->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     loop->read_buffer = (uint8_t *)mem_new_array(NET_READ_BUFFER_BYTES, 1);
     if (getrandom(&loop->random, sizeof(loop->random), GRND_NONBLOCK) != (ssize_t)sizeof(loop->random))

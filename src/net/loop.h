@@ -70,12 +70,12 @@ struct net_loop {
     VEC(struct net_conn *) dead;  /* to be taken apart at the end of the turn */
     struct net_listener *listeners;
     struct net_conn *clients;
-    struct map *per_ip; /* address -> size_t, open inbound connections */
-    size_t n_inbound;
-    size_t unsent_bytes;    /* output of all connections */
-    int64_t relieved_at_ns; /* when stalled connections were last looked for */
-    int64_t n_handshakes;   /* steps in this turn */
-    int spare_fd;           /* given up to shed a connection when there is no other */
+    struct map *per_ip;            /* address -> size_t, open inbound connections */
+    size_t n_inbound, max_inbound; /* max: by the descriptors that the process may have */
+    size_t unsent_bytes;           /* output of all connections */
+    int64_t relieved_at_ns;        /* when stalled connections were last looked for */
+    int64_t n_handshakes;          /* steps in this turn */
+    int spare_fd;                  /* given up to shed a connection when there is no other */
     bool is_stopping;
     uint64_t random;
     struct metrics *own_metrics;

@@ -219,6 +219,32 @@ static void test_connections_are_capped_by_address(void **state)
     (void)close(other);
 }
 
+/* Readings, certificates and files need descriptors too: peers cannot have all of them. */
+static void test_peers_leave_descriptors_for_the_rest_of_the_program(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct rlimit before, tight;
+    struct err e;
+    int fds[100], n_taken = 0;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    tight = before;
+    tight.rlim_cur = 80;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &tight), 0);
+    net_listener_free(w->listener);
+    net_loop_free(w->loop);
+    w->loop = net_loop_new(w->metrics, &e); /* it looks at the limit */
+    listen_at(w, "127.0.0.1:0");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0); /* for the peers, which are in this process */
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++)
+        fds[i] = connect_to(w);
+    turn_until(w->loop, limit_hits(w->metrics, NET_LIMIT_CONNECTIONS) == 60);
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        n_taken += peer_read(fds[i], &w->got);
+        (void)close(fds[i]);
+    }
+    assert_int_equal(n_taken, 40); /* half, at the most; all but 128 where there are more */
+}
+
 static void test_without_free_descriptors_peers_are_turned_away_and_accepting_goes_on(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -331,6 +357,7 @@ int main(void)
         TEST(test_an_old_connection_is_drained_and_then_ended),
         TEST(test_connections_are_capped_in_all),
         TEST(test_connections_are_capped_by_address),
+        TEST(test_peers_leave_descriptors_for_the_rest_of_the_program),
         TEST(test_without_free_descriptors_peers_are_turned_away_and_accepting_goes_on),
         TEST(test_draining_lets_sessions_finish),
         TEST(test_draining_ends_by_its_grace),
