@@ -414,10 +414,8 @@ const char *net_conn_end_reason(const struct net_conn *conn)
 
 void net_conn_established(struct net_conn *conn)
 {
-    if (conn->state != CONN_OPEN)
-        return;
-    conn->is_established = true;
-    conn->phase_at_ns = 0;
+    if (conn->state == CONN_OPEN)
+        conn->phase_at_ns = 0;
 }
 
 void net_conn_set_busy(struct net_conn *conn, bool is_busy)

@@ -45,7 +45,7 @@ struct net_conn {
     bool is_dirty, is_again; /* listed in the loop */
     bool is_half_full;       /* output reached half of its ceiling: nothing is read */
     bool has_more;           /* the session holds input for the next turn: nothing is read before */
-    bool is_draining, is_busy, is_established;
+    bool is_draining, is_busy;
     bool is_ended;    /* the peer has sent its last byte */
     bool wants_write; /* the last write or handshake step waits for room */
     bool read_waits;  /* so does reading: TLS has something to answer first */

@@ -526,19 +526,9 @@ void *rpc_call_state(const struct rpc_call *call)
     return call->state;
 }
 
-struct net_loop *rpc_call_loop(const struct rpc_call *call)
-{
-    return call->session->h2.env.loop;
-}
-
 const char *rpc_call_peer(const struct rpc_call *call)
 {
     return call->session->h2.env.peer;
-}
-
-const char *rpc_call_path(const struct rpc_call *call)
-{
-    return call->entry->method->path;
 }
 
 struct arena *rpc_call_arena(struct rpc_call *call)

@@ -93,7 +93,6 @@ static void *open_session(void *context, struct net_conn *conn)
     c->client = client;
     c->conn = conn;
     struct rpc_env env = {.context = c,
-                          .loop = client->loop,
                           .limits = &net_limits_default,
                           .peer = net_conn_peer(conn),
                           .wake = wake_conn,

@@ -12,7 +12,6 @@
 /* What a session needs from whoever carries its bytes. */
 struct rpc_env {
     void *context;
-    struct net_loop *loop; /* handed on to handlers; NULL in tests */
     const struct net_limits *limits;
     const char *peer;
     void (*wake)(void *context);  /* output or ended calls wait: pull before this turn ends */

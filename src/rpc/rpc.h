@@ -57,9 +57,7 @@ void rpc_call_reply(struct rpc_call *call, const void *message, size_t len);
 /* The handler's own state of this call. */
 void rpc_call_set_state(struct rpc_call *call, void *state);
 void *rpc_call_state(const struct rpc_call *call);
-struct net_loop *rpc_call_loop(const struct rpc_call *call);
 const char *rpc_call_peer(const struct rpc_call *call);
-const char *rpc_call_path(const struct rpc_call *call);
 /* Memory of this call, freed with it; capped at 8 times the request, at least 64 kB. */
 struct arena *rpc_call_arena(struct rpc_call *call);
 

@@ -98,7 +98,6 @@ static void *open_session(void *context, struct net_conn *conn)
     c->server = server;
     c->conn = conn;
     struct rpc_env env = {.context = c,
-                          .loop = server->loop,
                           .limits = net_conn_limits(conn),
                           .peer = net_conn_peer(conn),
                           .wake = wake,
