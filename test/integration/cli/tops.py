@@ -103,7 +103,9 @@ def as_csv():
 @test("top as JSON Lines: one object a line, each with the time of its reading")
 def as_jsonl():
     for form in ("jsonl", "json"):
-        lines = [json.loads(line) for line in top("-o", form, "--count", "3", "--interval", "300ms").out.splitlines()]
+        result = top("-o", form, "--count", "3", "--interval", "300ms")
+        check(result.status == 0, f"{form}: {result}")
+        lines = [json.loads(line) for line in result.out.splitlines()]
         check(len(lines) == 3 and len({line["collected_at"] for line in lines}) == 3, str(lines))
 
 
