@@ -212,7 +212,7 @@ static void test_a_peer_that_pipelines_and_does_not_read_is_held_back(void **sta
         peer_say(w->fd, "GET /much HTTP/1.1\r\nHost: x\r\n\r\n");
     turn_some(w->loop);
     net_loop_skip(w->loop, 21 * NS_PER_S); /* longer than a write may stall */
-    turn_until(w->loop, limit_hits(w->metrics, NET_LIMIT_WRITE_STALL_MS) > 0);
+    turn_now(w->loop, limit_hits(w->metrics, NET_LIMIT_WRITE_STALL_MS) > 0);
     assert_double_same(limit_hits(w->metrics, NET_LIMIT_OUTPUT_BYTES), 0);
 }
 
@@ -252,6 +252,22 @@ static void test_memory_for_all_answers_and_requests_has_a_ceiling(void **state)
     (void)close(first);
 }
 
+static void test_memory_of_connections_that_go_is_given_back(void **state)
+{
+    struct world *w = (struct world *)*state;
+    char part[6000] = "GET /a-long-path-that-is-not-complete";
+    memset(part + strlen(part), 'x', sizeof(part) - strlen(part) - 1);
+    w->limits.values[NET_LIMIT_RECEIVE_BYTES_ALL] = 20000;
+    for (int i = 0; i < 10; i++) {
+        int fd = peer_connect(net_listener_port(w->listener));
+        peer_say(fd, part);
+        turn_some(w->loop);
+        (void)close(fd);
+        turn_some(w->loop);
+    }
+    assert_double_same(limit_hits(w->metrics, NET_LIMIT_RECEIVE_BYTES_ALL), 0);
+}
+
 static void test_headers_have_an_absolute_deadline(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -264,6 +280,7 @@ static void test_headers_have_an_absolute_deadline(void **state)
         assert_true(peer_read(w->fd, &w->got));
     }
     net_loop_skip(w->loop, 2 * NS_PER_S);
+    turn_now(w->loop, limit_hits(w->metrics, NET_LIMIT_HEADERS_MS) == 1);
     peer_read_all(w->loop, w->fd, &w->got);
     assert_true(str_has_prefix(str_of(buf_cstr(&w->got)), "HTTP/1.1 408 "));
     assert_double_same(limit_hits(w->metrics, NET_LIMIT_HEADERS_MS), 1);
@@ -278,6 +295,7 @@ static void test_an_idle_connection_ends_after_its_limit(void **state)
     turn_some(w->loop);
     assert_true(peer_read(w->fd, &w->got));
     net_loop_skip(w->loop, 2 * NS_PER_S);
+    turn_now(w->loop, limit_hits(w->metrics, NET_LIMIT_IDLE_HTTP1_MS) == 1);
     peer_read_all(w->loop, w->fd, &w->got);
     assert_double_same(limit_hits(w->metrics, NET_LIMIT_IDLE_HTTP1_MS), 1);
 }
@@ -368,6 +386,7 @@ int main(void)
         TEST(test_a_body_beyond_the_output_ceiling_is_fed_as_it_is_taken),
         TEST(test_a_peer_that_pipelines_and_does_not_read_is_held_back),
         TEST(test_memory_for_all_answers_and_requests_has_a_ceiling),
+        TEST(test_memory_of_connections_that_go_is_given_back),
         TEST(test_headers_have_an_absolute_deadline),
         TEST(test_an_idle_connection_ends_after_its_limit),
         TEST(test_oversized_heads_get_414_and_431),

@@ -31,6 +31,13 @@ static inline void turn_some(struct net_loop *loop)
         (void)net_loop_turn(loop);
 }
 
+/* The clock was moved: it is so within a few turns. turn_until could wait until real time has passed the deadline. */
+#define turn_now(loop, condition)                                                                                      \
+    do {                                                                                                               \
+        turn_some(loop);                                                                                               \
+        assert_true(condition);                                                                                        \
+    } while (0)
+
 /* A non-blocking socket connected to 127.0.0.1:port. */
 static inline int peer_connect(int port)
 {

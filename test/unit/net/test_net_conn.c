@@ -152,8 +152,24 @@ static void test_pending_output_goes_out_before_an_orderly_close(void **state)
     turn_until(w->loop, w->n_closed == 1); /* the session does not wait for the lingering socket */
     assert_double_same(metric_of(w->metrics, "keda_gpu_scaler_connections", "in"), 1);
     net_loop_skip(w->loop, 3 * NS_PER_S);
-    turn_until(w->loop, metric_of(w->metrics, "keda_gpu_scaler_connections", "in") == 0);
+    turn_now(w->loop, metric_of(w->metrics, "keda_gpu_scaler_connections", "in") == 0);
     assert_double_same(metric_of(w->metrics, "keda_gpu_scaler_connections_closed", "local"), 1);
+    (void)close(fd);
+}
+
+static void test_a_peer_that_goes_on_sending_is_not_lingered_for(void **state)
+{
+    struct world *w = (struct world *)*state;
+    int fd = connect_to(w);
+    char block[65536] = {0};
+    w->manner = CLOSE_ON_RECEIVE;
+    peer_say(fd, "x");
+    turn_until(w->loop, w->n_closed == 1);
+    for (int i = 0; i < 64 && metric_of(w->metrics, "keda_gpu_scaler_connections", "in") == 1; i++) {
+        (void)send(fd, block, sizeof(block), MSG_NOSIGNAL | MSG_DONTWAIT);
+        turn_some(w->loop);
+    }
+    assert_double_same(metric_of(w->metrics, "keda_gpu_scaler_connections", "in"), 0);
     (void)close(fd);
 }
 
@@ -262,6 +278,7 @@ int main(void)
         TEST(test_nothing_is_read_from_a_peer_that_does_not_read),
         TEST(test_one_peer_gets_a_budget_of_bytes_a_turn),
         TEST(test_pending_output_goes_out_before_an_orderly_close),
+        TEST(test_a_peer_that_goes_on_sending_is_not_lingered_for),
         TEST(test_sending_after_close_is_refused),
         TEST(test_a_callback_may_end_its_connection),
         TEST(test_a_callback_may_free_its_listener),

@@ -373,7 +373,9 @@ static void test_a_connection_without_calls_has_its_deadlines(void **state)
         (void)net_loop_turn(rig.loop);
     assert_false(is_mute_closed);
     net_loop_skip(rig.loop, 11 * NS_PER_S);
-    turn_until(is_mute_closed);
+    for (int i = 0; i < 20; i++)
+        (void)net_loop_turn(rig.loop);
+    assert_true(is_mute_closed);
     stop();
 }
 
