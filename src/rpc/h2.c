@@ -440,7 +440,7 @@ static void tick_keepalive(struct rpc_h2 *h, int64_t keepalive_ns)
         rpc_h2_hit(h, NET_LIMIT_KEEPALIVE_TIMEOUT_MS);
         h->is_closing = h->is_dead = true;
         h->env.wake(h->env.context);
-    } else if (!h->ping_sent_ns && h->pings_out < 4 && h->now_ns - h->last_read_ns >= keepalive_ns) {
+    } else if (!h->ping_sent_ns && h->now_ns - h->last_read_ns >= keepalive_ns) {
         if (h->is_server) /* a client's silence is its own affair */
             rpc_h2_hit(h, NET_LIMIT_KEEPALIVE_MS);
         rpc_h2_ping(h, (const uint8_t *)"kgsalive");

@@ -642,6 +642,31 @@ static void test_silence_is_pinged_and_ends_without_an_answer(void **state)
     peer_fini(&p);
 }
 
+/* Any byte is life, but it does not stand for ever: whoever never answers a ping is still found out. */
+static void test_other_bytes_are_life_and_silence_after_them_is_not(void **state)
+{
+    (void)state;
+    struct peer p;
+    uint8_t bytes[64];
+    const uint8_t *out;
+    start(&p);
+    for (int i = 0; i < 6; i++) {
+        p.now_ns += 60 * NS_PER_S;
+        rpc_session_tick(p.session, p.now_ns); /* a ping, which this peer does not see */
+        while (rpc_session_pull(p.session, &out) > 0)
+            ;
+        p.now_ns += 10 * NS_PER_S;
+        peer_feed(&p, bytes, put_u32_frame(bytes, NGHTTP2_WINDOW_UPDATE, 0, 1));
+        rpc_session_tick(p.session, p.now_ns + 15 * NS_PER_S);
+        assert_false(rpc_session_is_done(p.session));
+    }
+    assert_int_equal(p.hits[NET_LIMIT_KEEPALIVE_MS], 6);
+    rpc_session_tick(p.session, p.now_ns + 60 * NS_PER_S);
+    rpc_session_tick(p.session, p.now_ns + 80 * NS_PER_S);
+    assert_true(rpc_session_is_done(p.session));
+    peer_fini(&p);
+}
+
 /* ---- turns ---- */
 
 static void test_frames_beyond_a_turns_budget_wait_for_the_next(void **state)
@@ -736,6 +761,7 @@ int main(void)
         cmocka_unit_test(test_settings_must_be_acknowledged),
         cmocka_unit_test(test_slow_headers_end_the_connection),
         cmocka_unit_test(test_silence_is_pinged_and_ends_without_an_answer),
+        cmocka_unit_test(test_other_bytes_are_life_and_silence_after_them_is_not),
         cmocka_unit_test(test_frames_beyond_a_turns_budget_wait_for_the_next),
         cmocka_unit_test(test_pages_have_a_budget_a_turn),
         cmocka_unit_test(test_other_protocols_are_not_spoken),

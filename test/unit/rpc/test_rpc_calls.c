@@ -93,6 +93,29 @@ static void test_a_message_of_a_stream_that_does_not_end_has_its_time(void **sta
     peer_fini(&p);
 }
 
+static void test_calls_that_are_over_hold_little_memory(void **state)
+{
+    (void)state;
+    enum { BURST = 200, KEPT = 128, BYTES = 5000 };
+    static char big[BYTES + 5] = {0, 0, 0, BYTES >> 8, (char)(BYTES & 0xFF)};
+    struct peer p;
+    start(&p);
+    for (int i = 0; i < BURST; i++)
+        (void)peer_request(&p, &(struct request){.path = "/t.T/Stream", BODY("\1x")});
+    peer_pump(&p);
+    assert_int_equal(p.server->n_calls, BURST);
+    for (int i = 0; i < BURST; i++)
+        assert_int_equal(nghttp2_submit_rst_stream(p.ng, 0, 2 * i + 1, NGHTTP2_CANCEL), 0);
+    peer_pump(&p);
+    assert_int_equal(p.server->n_calls, 0);
+    assert_int_equal(p.server->n_free_calls, KEPT);
+    (void)ask(&p, &(struct request){.body = big, .body_len = sizeof(big)});
+    assert_int_equal(p.server->n_free_calls, KEPT);
+    assert_true(p.server->free_calls->out.capacity <= 1024);
+    assert_true(p.server->free_calls->reader.message.capacity <= 1024);
+    peer_fini(&p);
+}
+
 static void test_cancel_frees_the_call_at_once(void **state)
 {
     (void)state;
@@ -388,6 +411,21 @@ static void test_drain_announces_ends_streams_and_lets_calls_finish(void **state
     peer_fini(&p);
 }
 
+static void test_streams_that_open_during_a_drain_end_too(void **state)
+{
+    (void)state;
+    struct peer p;
+    start(&p);
+    rpc_session_drain(p.session, p.now_ns);
+    const struct answer *late =
+        peer_answer(&p, peer_request(&p, &(struct request){.path = "/t.T/Stream", BODY("\1x")}));
+    rpc_session_tick(p.session, p.now_ns + NS_PER_S);
+    peer_pump(&p);
+    assert_string_equal(late->grpc_status, "0");
+    assert_true(rpc_session_is_done(p.session));
+    peer_fini(&p);
+}
+
 static void test_drain_does_not_wait_for_a_silent_peer(void **state)
 {
     (void)state;
@@ -471,6 +509,7 @@ int main(void)
         cmocka_unit_test(test_the_clients_deadline_counts_when_it_is_sooner),
         cmocka_unit_test(test_a_request_that_does_not_end_has_its_time),
         cmocka_unit_test(test_a_message_of_a_stream_that_does_not_end_has_its_time),
+        cmocka_unit_test(test_calls_that_are_over_hold_little_memory),
         cmocka_unit_test(test_cancel_frees_the_call_at_once),
         cmocka_unit_test(test_a_lost_connection_ends_its_calls),
         cmocka_unit_test(test_late_answers_of_an_expired_call_are_dropped),
@@ -483,6 +522,7 @@ int main(void)
         cmocka_unit_test(test_progress_buys_time_and_drops_of_it_do_not),
         cmocka_unit_test(test_get_and_head_reach_the_pages),
         cmocka_unit_test(test_drain_announces_ends_streams_and_lets_calls_finish),
+        cmocka_unit_test(test_streams_that_open_during_a_drain_end_too),
         cmocka_unit_test(test_drain_does_not_wait_for_a_silent_peer),
         cmocka_unit_test(test_calls_are_counted_under_the_usual_names),
     };
