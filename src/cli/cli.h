@@ -60,7 +60,8 @@ int option_set_file_key(const struct option_set *set, const char *name, bool *re
 /* One value from a file: only what no flag or variable has set. The name is one that option_set_file_key knows. */
 int option_set_file_value(struct option_set *set, const char *name, const char *value, struct err *e);
 
-const char *option_text(const struct option_set *set, const char *name); /* "" when unset */
+const char *option_text(const struct option_set *set, const char *name);         /* "" when unset */
+const char *option_text_or_null(const struct option_set *set, const char *name); /* NULL when unset or empty */
 int64_t option_int(const struct option_set *set, const char *name);
 int64_t option_duration(const struct option_set *set, const char *name); /* ns */
 bool option_bool(const struct option_set *set, const char *name);

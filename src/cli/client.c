@@ -3,16 +3,11 @@
 
 #include <string.h>
 
-static const char *or_null(const char *text)
-{
-    return *text ? text : NULL;
-}
-
 static int init_tls(struct client *c, const struct option_set *set, struct err *e)
 {
-    struct net_tls_files files = {.cert = or_null(option_text(set, "tls-cert")),
-                                  .key = or_null(option_text(set, "tls-key")),
-                                  .ca = or_null(option_text(set, "tls-ca")),
+    struct net_tls_files files = {.cert = option_text_or_null(set, "tls-cert"),
+                                  .key = option_text_or_null(set, "tls-key"),
+                                  .ca = option_text_or_null(set, "tls-ca"),
                                   .is_insecure = option_bool(set, "insecure")};
     if (!option_bool(set, "tls") && !files.cert && !files.key && !files.ca && !files.is_insecure)
         return 0;
@@ -30,7 +25,7 @@ int client_init(struct client *c, const struct option_set *set, const char *addr
         .loop = c->loop,
         .address = address,
         .tls = c->tls,
-        .server_name = or_null(option_text(set, "tls-server-name")),
+        .server_name = option_text_or_null(set, "tls-server-name"),
         .authority = str_has_prefix(str_of(address), "unix:") ? "localhost" : NULL,
     };
     c->rpc = rpc_client_new(&config, e);

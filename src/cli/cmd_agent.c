@@ -216,16 +216,11 @@ static int fill_listeners(struct option_set *set, struct agent_config *config, s
     return 0;
 }
 
-static const char *or_null(const char *text)
-{
-    return *text ? text : NULL;
-}
-
 static int fill_tls(const struct option_set *set, struct agent_config *config, struct err *e)
 {
-    config->tls = (struct net_tls_files){.cert = or_null(option_text(set, "tls-cert")),
-                                         .key = or_null(option_text(set, "tls-key")),
-                                         .ca = or_null(option_text(set, "tls-client-ca"))};
+    config->tls = (struct net_tls_files){.cert = option_text_or_null(set, "tls-cert"),
+                                         .key = option_text_or_null(set, "tls-key"),
+                                         .ca = option_text_or_null(set, "tls-client-ca")};
     config->is_metrics_tls = option_bool(set, "metrics-tls");
     bool has_pair = config->tls.cert && config->tls.key;
     if (!has_pair && (config->tls.cert || config->tls.key || config->tls.ca || config->is_metrics_tls))
@@ -257,12 +252,12 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
         if (set_limit(&config->limits, limits[i], e) < 0)
             return -1;
     config->gpu = (struct gpu_config){
-        .library_path = or_null(option_text(set, "nvml-library")),
+        .library_path = option_text_or_null(set, "nvml-library"),
         .period_ns = option_duration(set, "sample-interval"),
         .slow_period_ns = option_duration(set, "slow-interval"),
         .restart_after_ns = option_duration(set, "restart-after"),
     };
-    config->pod_resources = or_null(option_text(set, "pod-resources"));
+    config->pod_resources = option_text_or_null(set, "pod-resources");
     config->node_name = node_name(set);
     config->has_dcgm_metrics = option_bool(set, "dcgm-metrics");
     config->has_reflection = option_bool(set, "grpc-reflection");

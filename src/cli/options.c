@@ -259,6 +259,12 @@ const char *option_text(const struct option_set *set, const char *name)
     return value->texts.len ? value->texts.items[0] : def->fallback;
 }
 
+const char *option_text_or_null(const struct option_set *set, const char *name)
+{
+    const char *text = option_text(set, name);
+    return *text ? text : NULL;
+}
+
 int64_t option_int(const struct option_set *set, const char *name)
 {
     int64_t number = 0;
