@@ -1,6 +1,6 @@
-/* attribution: which containers hold which devices, as the kubelet's pod-resources API says. It owns the client of that
- * socket, the reading of its answers and the forms of device ids; it decides nothing about values. Which processes use
- * a device is not its business yet. */
+/* attribution: which pods hold which devices, as the kubelet's pod-resources API says, and which pods' processes use
+ * them, as the driver's process lists and /proc say. It owns the client of that socket, the reading of its answers, the
+ * forms of device ids and of cgroup paths, and what each pod does on each device; it decides nothing about values. */
 #ifndef ATTRIBUTION_ATTRIBUTION_H
 #define ATTRIBUTION_ATTRIBUTION_H
 
@@ -17,6 +17,9 @@ struct attribution_config {
     struct metrics *metrics; /* keda_gpu_scaler_pod_resources_* */
     const char *path;        /* of the socket; copied */
     int64_t period_ns;       /* between reads; 0 = 10 s */
+    const char *procfs;      /* the host's /proc; NULL = processes are not looked at. Copied, as the two below */
+    const char *pod_logs;    /* names of pods by UID; NULL = /var/log/pods */
+    const char *log_links;   /* names of pods by container id; NULL = /var/log/containers */
     /* The newest snapshot or NULL: ids are matched with its devices. */
     const struct snapshot *(*snapshot)(void *context);
     /* Optional: a read has ended, well or not; owners as attribution_owners gives them from now on. */
@@ -32,6 +35,12 @@ void attribution_free(struct attribution *a); /* accepts NULL; no `changed` come
 void attribution_refresh(struct attribution *a);
 /* Never NULL; valid until the next turn of the loop unless referenced. */
 const struct snapshot_owners *attribution_owners(const struct attribution *a);
+
+/* A new snapshot is there: its processes are put to pods, and what each pod does is recorded. */
+void attribution_observe(struct attribution *a, const struct snapshot *snapshot);
+/* Who holds and uses each device, as of the last attribution_observe and the newest owners. Never NULL; valid until the
+ * next turn of the loop. */
+const struct snapshot_holders *attribution_holders(const struct attribution *a);
 
 /* One answer of List, matched with the devices of a snapshot (may be NULL): new owners in state OK, taken at now_ns,
  * with one reference; or NULL where the bytes are no ListPodResourcesResponse. Unknown fields are passed over; memory

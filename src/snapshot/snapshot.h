@@ -116,7 +116,24 @@ struct snapshot_device {
     struct snapshot_reading readings[SNAPSHOT_FIELD_COUNT];
     struct snapshot_xid xids[SNAPSHOT_XIDS_MAX];
     size_t n_xids;
+    /* Processes: how the last reading of the list and of each one's utilisation went, and when the last good one was.
+     * OK with no process in the snapshot: nobody is there. */
+    struct {
+        enum snapshot_status status;
+        int64_t taken_ns;
+    } process_list, process_utilization;
 };
+
+/* One process on one device, as the driver lists it: of a GPU, or of a MIG device. */
+struct snapshot_process {
+    uint32_t device_id; /* snapshot_device.id */
+    uint32_t pid;       /* as the driver counts: a host pid where this program sees the host's processes */
+    bool has_memory;    /* false: the driver does not say */
+    uint64_t memory_bytes;
+    bool has_utilization; /* false: not given for this device; else 0 where the driver has no sample: idle */
+    double utilization;   /* percent of the whole device, mean over the last cycle; 0-100 */
+};
+enum { SNAPSHOT_PROCESSES_MAX = 8192 };
 
 /* The driver as the sampler last saw it. */
 #define SNAPSHOT_DRIVER_STATES(X)                                                                                      \
@@ -157,7 +174,9 @@ struct snapshot {
     struct snapshot_sampler sampler;
     int64_t field_period_ns[SNAPSHOT_FIELD_COUNT]; /* how often each field is read; 0 = every main cycle */
     size_t n_devices;
-    const struct snapshot_device *devices; /* GPUs in index order, each followed by its MIG devices */
+    const struct snapshot_device *devices;    /* GPUs in index order, each followed by its MIG devices */
+    size_t n_processes, n_processes_dropped;  /* dropped: beyond SNAPSHOT_PROCESSES_MAX */
+    const struct snapshot_process *processes; /* in the order of devices, then by pid; each pid once a device */
     /* private: the past */
     size_t n_frames;
     struct snapshot_frame *const *frames; /* oldest first, the last one is of taken_ns */
@@ -249,6 +268,60 @@ void snapshot_owners_unref(const struct snapshot_owners *owners); /* accepts NUL
  * be NULL. */
 const struct snapshot_holding *snapshot_owners_of(const struct snapshot_owners *owners, const char *uuid,
                                                   size_t *ret_n);
+
+/* ---- holders: what each pod does on each device ---- */
+
+/* The lowest and the highest memory use in percent of the device, of each of the last 30 minutes. 2.8 */
+enum { SNAPSHOT_MINUTES = 30 };
+struct snapshot_minutes {
+    int64_t minute; /* number of the newest one on the monotonic clock: now_ns / 60 s; 0 = nothing yet */
+    struct snapshot_extremes {
+        float low, high;    /* low > high: nothing was read in that minute */
+    } of[SNAPSHOT_MINUTES]; /* by minute modulo SNAPSHOT_MINUTES; older ones are forgotten */
+};
+
+/* One pod on one device. Texts live as long as the struct that lists it. */
+struct snapshot_holder {
+    uint32_t id;          /* never used again: the same pod that comes back is a new one */
+    uint32_t device_id;   /* snapshot_device.id */
+    const char *uuid;     /* of the device */
+    const char *ns, *pod; /* "" where not known */
+    const char *pod_uid;  /* "" where not known; with ns and pod "" too: a process of no pod */
+    bool is_listed;       /* the kubelet says that it holds the device; else it only has processes there */
+    bool is_shared;       /* others may hold the device too */
+    uint32_t shares;      /* replicas of the device that it has; 0 where not listed */
+    size_t n_processes;   /* that were attributed to it at the last look */
+    int64_t since_ns;     /* since when, as this program saw it */
+    /* What it does, with its past: UTILIZATION (percent of the whole device) and MEMORY_USED of its own processes, each
+     * as far as the driver gives it; in `uses` of the list. NULL: nothing of it is measured by process. Ask
+     * snapshot_mean and snapshot_peak of `uses`. */
+    const struct snapshot_device *use;
+    const struct snapshot_minutes *memory; /* its own memory where `use` has it, else the device's; NULL: not read */
+};
+
+/* Can processes be told apart by pod? X(id, name) */
+#define SNAPSHOT_SIGHT_STATES(X)                                                                                       \
+    X(OFF, "off")                   /* not asked for */                                                                \
+    X(OK, "ok")                     /* the host's processes are seen */                                                \
+    X(NO_HOST_PIDS, "no_host_pids") /* this program is in a pid namespace of its own */                                \
+    X(NO_PROCFS, "no_procfs")       /* the host's /proc is not there or not readable */                                \
+    X(NOT_GIVEN, "not_given")       /* the driver lists no processes on any device */
+enum snapshot_sight {
+#define X(id, name) SNAPSHOT_SIGHT_##id,
+    SNAPSHOT_SIGHT_STATES(X)
+#undef X
+};
+const char *snapshot_sight_name(enum snapshot_sight sight);
+
+struct snapshot_holders {
+    int64_t taken_ns; /* of the snapshot that it was made with; 0 = never */
+    enum snapshot_sight sight;
+    char text[SNAPSHOT_TEXT_MAX]; /* for people: what is wrong and the next step; "" when OK or OFF */
+    const struct snapshot *uses;  /* what `use` points into; NULL: nothing is measured by process */
+    size_t n_unattributed;        /* processes whose pod could not be told */
+    size_t n_holders;
+    const struct snapshot_holder *holders; /* in the order of devices, then by namespace and pod */
+};
 
 /* ---- the writer's side: one thread ---- */
 
