@@ -22,6 +22,16 @@ const char *snapshot_owners_state_name(enum snapshot_owners_state state)
     return state < ARRAY_LEN(names) ? names[state] : "unknown";
 }
 
+const char *snapshot_sight_name(enum snapshot_sight sight)
+{
+    static const char *const names[] = {
+#define X(id, name) [SNAPSHOT_SIGHT_##id] = (name),
+        SNAPSHOT_SIGHT_STATES(X)
+#undef X
+    };
+    return sight < ARRAY_LEN(names) ? names[sight] : "unknown";
+}
+
 /* The texts of a holding, for those who walk over them. */
 enum { HOLDING_TEXTS = 8 };
 static void texts_of(struct snapshot_holding *h, const char **texts[HOLDING_TEXTS])
