@@ -68,20 +68,21 @@ static void on_wakeup(void *context)
 /* For people who look for the reason of a value. What there is none of shows as NaN or unknown, not as 0 or false. */
 static void log_evaluation(const struct service_observation *o)
 {
-    const struct trigger_evaluation *v = o->evaluation;
+    const struct trigger_evaluation *v = o->answer->detail;
+    const struct service_question *q = o->question;
     struct trigger_explanation said;
     trigger_explain(v, &said);
     const char *warning = said.n_warnings ? said.warnings[0] : "";
     const char *active = v->active_error.class != ERR_NONE ? "unknown" : v->is_active ? "true" : "false";
     double value = v->value_error.class == ERR_NONE ? v->value : (double)NAN;
     if (v->asked & TRIGGER_ASK_VALUE)
-        log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns),
-                  LOG_STR("name", o->name), LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name),
+        log_debug("trigger", "evaluated", LOG_STR("method", q->method), LOG_STR("namespace", q->ns),
+                  LOG_STR("name", q->name), LOG_STR("peer", q->peer), LOG_STR("metric", v->trigger->metric_name),
                   LOG_DBL("value", value), LOG_DBL("target", v->trigger->target), LOG_STR("rule", said.rule),
                   LOG_STR("error", v->value_error.text), LOG_STR("warning", warning));
     if (v->asked & TRIGGER_ASK_ACTIVITY)
-        log_debug("trigger", "evaluated", LOG_STR("method", o->method), LOG_STR("namespace", o->ns),
-                  LOG_STR("name", o->name), LOG_STR("peer", o->peer), LOG_STR("metric", v->trigger->metric_name),
+        log_debug("trigger", "evaluated", LOG_STR("method", q->method), LOG_STR("namespace", q->ns),
+                  LOG_STR("name", q->name), LOG_STR("peer", q->peer), LOG_STR("metric", v->trigger->metric_name),
                   LOG_STR("active", active), LOG_DBL("activation", v->trigger->activation),
                   LOG_STR("rule", said.active_rule), LOG_STR("error", v->active_error.text),
                   LOG_STR("warning", warning));
@@ -90,11 +91,11 @@ static void log_evaluation(const struct service_observation *o)
 static void observe(void *context, const struct service_observation *o)
 {
     struct agent *a = context;
-    const struct trigger_evaluation *v = o->evaluation;
-    if (v->trigger->metric == TRIGGER_PCIE_TX_KBPS || v->trigger->metric == TRIGGER_PCIE_RX_KBPS)
-        gpu_want(a->sampler, v->trigger->metric == TRIGGER_PCIE_TX_KBPS ? SNAPSHOT_PCIE_TX : SNAPSHOT_PCIE_RX,
+    enum trigger_metric metric = o->question->trigger->metric;
+    if (metric == TRIGGER_PCIE_TX_KBPS || metric == TRIGGER_PCIE_RX_KBPS)
+        gpu_want(a->sampler, metric == TRIGGER_PCIE_TX_KBPS ? SNAPSHOT_PCIE_TX : SNAPSHOT_PCIE_RX,
                  net_now_ns(a->loop) + WANTED_NS);
-    if (log_is_on(LOG_DEBUG) && !o->is_routine)
+    if (log_is_on(LOG_DEBUG) && !o->is_routine && o->answer->detail)
         log_evaluation(o);
 }
 

@@ -73,7 +73,6 @@ static void reply_value(struct rpc_call *call, const char *asked_name, const str
 
 static void get_metrics(struct rpc_call *call, struct str request, void *context)
 {
-    static const struct service_question asks_value = {"GetMetrics", TRIGGER_ASK_VALUE};
     struct service *s = context;
     const Externalscaler__GetMetricsRequest *asked =
         service_decode(call, rpc_call_arena(call), request, &externalscaler__get_metrics_request__descriptor);
@@ -83,22 +82,22 @@ static void get_metrics(struct rpc_call *call, struct str request, void *context
     struct trigger *t = get_trigger(s, call, ref);
     if (!t)
         return;
-    struct trigger_evaluation evaluation;
-    service_evaluate(s, call, &asks_value, ref, t, &evaluation);
+    struct service_question question = service_question_of(call, "GetMetrics", TRIGGER_ASK_VALUE, ref, t);
+    struct service_answer answer;
+    service_ask(s, call, &question, &answer);
     struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
-    if (evaluation.value_error.class != ERR_NONE) {
+    if (answer.value_error.class != ERR_NONE) {
         service_subject_fail(subject, SUBJECT_VALUE);
-        rpc_call_fail(call, &evaluation.value_error);
+        rpc_call_fail(call, &answer.value_error);
     } else {
-        service_subject_show(subject, SUBJECT_VALUE, evaluation.value);
-        reply_value(call, asked->metricname, t, evaluation.value);
+        service_subject_show(subject, SUBJECT_VALUE, answer.value);
+        reply_value(call, asked->metricname, t, answer.value);
     }
     trigger_unref(t);
 }
 
 static void is_active(struct rpc_call *call, struct str request, void *context)
 {
-    static const struct service_question asks_activity = {"IsActive", TRIGGER_ASK_ACTIVITY};
     struct service *s = context;
     const Externalscaler__ScaledObjectRef *ref =
         service_decode(call, rpc_call_arena(call), request, &externalscaler__scaled_object_ref__descriptor);
@@ -107,17 +106,18 @@ static void is_active(struct rpc_call *call, struct str request, void *context)
     struct trigger *t = get_trigger(s, call, ref);
     if (!t)
         return;
-    struct trigger_evaluation evaluation;
-    service_evaluate(s, call, &asks_activity, ref, t, &evaluation);
+    struct service_question question = service_question_of(call, "IsActive", TRIGGER_ASK_ACTIVITY, ref, t);
+    struct service_answer answer;
+    service_ask(s, call, &question, &answer);
     struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
-    if (evaluation.active_error.class != ERR_NONE) {
+    if (answer.active_error.class != ERR_NONE) {
         service_subject_fail(subject, SUBJECT_ACTIVE);
-        rpc_call_fail(call, &evaluation.active_error);
+        rpc_call_fail(call, &answer.active_error);
     } else {
-        service_subject_show(subject, SUBJECT_ACTIVE, evaluation.is_active);
+        service_subject_show(subject, SUBJECT_ACTIVE, answer.is_active);
         Externalscaler__IsActiveResponse response;
         externalscaler__is_active_response__init(&response);
-        response.result = evaluation.is_active;
+        response.result = answer.is_active;
         service_reply(call, &response.base);
     }
     trigger_unref(t);

@@ -3,7 +3,6 @@
 
 static void explain(struct rpc_call *call, struct str request, void *context)
 {
-    static const struct service_question asks_all = {"Explain", TRIGGER_ASK_ALL};
     enum { TEXT_MAX = 256 << 10 };
     struct service *s = context;
     const Kedagpuscaler__V1__ExplainRequest *asked =
@@ -16,16 +15,16 @@ static void explain(struct rpc_call *call, struct str request, void *context)
         rpc_call_fail(call, &e);
         return;
     }
-    struct trigger_evaluation evaluation;
-    service_evaluate(s, call, &asks_all, asked->scaledobjectref, t, &evaluation);
+    struct service_question question = service_question_of(call, "Explain", TRIGGER_ASK_ALL, asked->scaledobjectref, t);
+    struct service_answer answer;
+    service_ask(s, call, &question, &answer);
     BUF_AUTO struct buf text;
     BUF_AUTO struct buf json;
     struct json writer;
     buf_init(&text, TEXT_MAX);
     buf_init(&json, TEXT_MAX);
     json_init(&writer, &json, 0);
-    trigger_explain_text(&evaluation, &text);
-    trigger_explain_json(&evaluation, &writer);
+    s->config.evaluator.explain(s->config.evaluator.context, &question, &answer, &text, &writer);
 
     Kedagpuscaler__V1__ExplainResponse response;
     kedagpuscaler__v1__explain_response__init(&response);

@@ -29,6 +29,8 @@ struct service *service_new(const struct service_config *config)
     s->config = *config;
     if (s->config.max_stream_bytes == 0)
         s->config.max_stream_bytes = STREAM_BYTES_MAX;
+    if (!s->config.evaluator.answer)
+        s->config.evaluator = service_snapshot_evaluator(s);
     s->subjects = service_subjects_new(config->metrics);
     struct metric_family *streams = metric_register(config->metrics, &streams_desc);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
@@ -154,20 +156,25 @@ struct trigger *service_trigger(struct service *s, struct rpc_call *call, const 
     return t;
 }
 
-void service_evaluate(struct service *s, struct rpc_call *call, const struct service_question *question,
-                      const Externalscaler__ScaledObjectRef *ref, const struct trigger *trigger,
-                      struct trigger_evaluation *ret)
+struct service_question service_question_of(struct rpc_call *call, const char *method, enum trigger_question asked,
+                                            const Externalscaler__ScaledObjectRef *ref, const struct trigger *t)
 {
-    const struct snapshot *snapshot = s->config.source.current(s->config.source.context);
-    trigger_evaluate(trigger, snapshot, service_now_ns(s), question->asked, rpc_call_arena(call), ret);
-    if (!s->config.observe)
-        return;
-    struct service_observation observation = {.method = question->method,
-                                              .ns = ref->namespace_,
-                                              .name = ref->name,
-                                              .peer = rpc_call_peer(call),
-                                              .evaluation = ret};
-    s->config.observe(s->config.observe_context, &observation);
+    return (struct service_question){.method = method,
+                                     .ns = ref->namespace_,
+                                     .name = ref->name,
+                                     .peer = rpc_call_peer(call),
+                                     .trigger = t,
+                                     .asked = asked};
+}
+
+void service_ask(struct service *s, struct rpc_call *call, const struct service_question *question,
+                 struct service_answer *ret)
+{
+    const struct service_evaluator *evaluator = &s->config.evaluator;
+    evaluator->answer(evaluator->context, question, rpc_call_arena(call), ret);
+    struct service_observation observation = {.question = question, .answer = ret};
+    if (s->config.observe)
+        s->config.observe(s->config.observe_context, &observation);
 }
 
 /* ---- streams ---- */

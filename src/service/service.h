@@ -17,11 +17,39 @@ struct service_source {
     void *context;
 };
 
-/* For the program's debug log: an evaluation and who asked ("GetMetrics", "IsActive", ...). */
+/* What is asked about a trigger, and who asks ("GetMetrics", "IsActive", ...). */
+struct service_question {
+    const char *method, *ns, *name, *peer; /* ns and name of the ScaledObject, as sent */
+    const struct trigger *trigger;
+    enum trigger_question asked;
+};
+
+/* What it came to, as far as it was asked. */
+struct service_answer {
+    double value;            /* finite, 0 <= value <= 1e12, where value_error.class is NONE */
+    struct err value_error;  /* what GetMetrics answers instead */
+    bool is_active;          /* where active_error.class is NONE */
+    bool is_above;           /* active by measurement: what is active only because a reading is missing wakes nobody */
+    struct err active_error; /* what IsActive answers instead */
+    const void *detail;      /* the evaluator's own, in the arena; of snapshots: a struct trigger_evaluation */
+};
+
+/* Who turns questions into answers. */
+struct service_evaluator {
+    /* Never fails and never waits: errors are in *ret. */
+    void (*answer)(void *context, const struct service_question *question, struct arena *arena,
+                   struct service_answer *ret);
+    /* An answer to TRIGGER_ASK_ALL in sentences for people, and as one object for machines. */
+    void (*explain)(void *context, const struct service_question *question, const struct service_answer *answer,
+                    struct buf *text, struct json *json);
+    void *context;
+};
+
+/* For the program's debug log. */
 struct service_observation {
-    const char *method, *ns, *name, *peer;
+    const struct service_question *question;
     bool is_routine; /* a look of an open stream that sent nothing: there are many */
-    const struct trigger_evaluation *evaluation;
+    const struct service_answer *answer;
 };
 
 /* For the program's log: metadata that was refused. KEDA drops the text of a refusal from the ScaledObject's condition.
@@ -35,10 +63,11 @@ struct service_config {
     struct metrics *metrics;
     struct rpc_server *server;
     struct trigger_cache *triggers;
-    struct service_source source;
+    struct service_source source;       /* current may give NULL for ever: a hub has no GPU of its own */
+    struct service_evaluator evaluator; /* answer NULL: trigger_evaluate on the source's snapshots */
     bool has_reflection;
     size_t max_stream_bytes; /* held for all open streams together; 0 = 128 MiB, some 15,000 usual ones */
-    /* Called with each evaluation (may be NULL); also when it ends in an error. */
+    /* Called with each answer (may be NULL); also when it is an error. */
     void (*observe)(void *context, const struct service_observation *observation);
     /* Called with each refusal (may be NULL): as often as a peer asks, so the program limits what it logs. */
     void (*refuse)(void *context, const struct service_refusal *refusal);

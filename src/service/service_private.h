@@ -61,15 +61,14 @@ static inline int64_t service_now_ns(const struct service *s)
 {
     return s->config.source.now_ns(s->config.source.context);
 }
-/* A call's name and what it wants to know. */
-struct service_question {
-    const char *method;
-    enum trigger_question asked;
-};
-/* Evaluate on the newest snapshot and let the program observe it. */
-void service_evaluate(struct service *s, struct rpc_call *call, const struct service_question *question,
-                      const Externalscaler__ScaledObjectRef *ref, const struct trigger *trigger,
-                      struct trigger_evaluation *ret);
+/* What a reference asks: the trigger's and the reference's texts are borrowed. */
+struct service_question service_question_of(struct rpc_call *call, const char *method, enum trigger_question asked,
+                                            const Externalscaler__ScaledObjectRef *ref, const struct trigger *t);
+/* Ask the evaluator, and let the program observe the answer. */
+void service_ask(struct service *s, struct rpc_call *call, const struct service_question *question,
+                 struct service_answer *ret);
+/* snapshots.c: the evaluator of an agent, on service's source. */
+struct service_evaluator service_snapshot_evaluator(struct service *s);
 
 /* ---- subjects.c: what /metrics shows of each ScaledObject's metric ---- */
 

@@ -38,27 +38,6 @@ static int send_active(struct rpc_call *call)
     return service_send(call, &response.base);
 }
 
-static void tell_program(const struct service *s, const struct stream *stream,
-                         const struct trigger_evaluation *evaluation, bool is_routine)
-{
-    if (!s->config.observe)
-        return;
-    struct service_observation observation = {.method = "StreamIsActive",
-                                              .ns = stream->ref->namespace_,
-                                              .name = stream->ref->name,
-                                              .peer = rpc_call_peer(stream->call),
-                                              .is_routine = is_routine,
-                                              .evaluation = evaluation};
-    s->config.observe(s->config.observe_context, &observation);
-}
-
-/* Active by measurement: what is active only because a reading is missing wakes nobody. */
-static bool is_measured_active(const struct trigger_evaluation *evaluation)
-{
-    const struct trigger *t = evaluation->trigger;
-    return t->is_always_active || evaluation->activity > t->activation;
-}
-
 /* `true` when it opens active, and once at each change from inactive to active by measurement. Never `false` (KEDA
  * before 2.18 scales to zero on it), never repeated (it blocks scale to zero), nothing on errors. What the connection
  * has no room for is tried again at the next look. */
@@ -68,15 +47,19 @@ static void look_at_activity(struct service *s, struct stream *stream, bool is_o
     stream->next_look_ns = now_ns + stream->trigger->poll_interval_ns;
     ARENA_AUTO struct arena arena;
     arena_init(&arena, SERVICE_EVALUATION_MAX);
-    struct trigger_evaluation evaluation;
-    trigger_evaluate(stream->trigger, s->config.source.current(s->config.source.context), now_ns, TRIGGER_ASK_ACTIVITY,
-                     &arena, &evaluation);
-    bool is_valid = evaluation.active_error.class == ERR_NONE;
-    bool is_change = is_valid && evaluation.is_active && !stream->was_active;
-    bool wakes = is_change && (is_opening || is_measured_active(&evaluation)) && send_active(stream->call) == 0;
+    struct service_question question =
+        service_question_of(stream->call, "StreamIsActive", TRIGGER_ASK_ACTIVITY, stream->ref, stream->trigger);
+    struct service_answer answer;
+    s->config.evaluator.answer(s->config.evaluator.context, &question, &arena, &answer);
+    bool is_valid = answer.active_error.class == ERR_NONE;
+    bool is_change = is_valid && answer.is_active && !stream->was_active;
+    bool wakes = is_change && (is_opening || answer.is_above) && send_active(stream->call) == 0;
     if (is_valid)
-        stream->was_active = evaluation.is_active && (stream->was_active || wakes);
-    tell_program(s, stream, &evaluation, !is_opening && !wakes);
+        stream->was_active = answer.is_active && (stream->was_active || wakes);
+    struct service_observation observation = {
+        .question = &question, .is_routine = !is_opening && !wakes, .answer = &answer};
+    if (s->config.observe)
+        s->config.observe(s->config.observe_context, &observation);
 }
 
 static void stream_is_active(struct rpc_call *call, struct str request, void *context)

@@ -57,8 +57,8 @@ static inline void rig_observe(void *context, const struct service_observation *
     struct rig *r = (struct rig *)context;
     r->n_observed++;
     r->n_routine += o->is_routine;
-    (void)snprintf(r->observed_method, sizeof(r->observed_method), "%s", o->method);
-    (void)snprintf(r->observed_subject, sizeof(r->observed_subject), "%s/%s", o->ns, o->name);
+    (void)snprintf(r->observed_method, sizeof(r->observed_method), "%s", o->question->method);
+    (void)snprintf(r->observed_subject, sizeof(r->observed_subject), "%s/%s", o->question->ns, o->question->name);
 }
 
 static inline void rig_refuse(void *context, const struct service_refusal *refusal)
