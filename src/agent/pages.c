@@ -116,7 +116,8 @@ static void metrics_page(void *context, const struct net_get_request *request, s
     struct agent *a = context;
     enum promtext_format format = promtext_negotiate(request->accept);
     const struct snapshot_owners *owners = a->attribution ? attribution_owners(a->attribution) : NULL;
-    exporter_render(a->exporter, a->snapshot, owners, net_now_ns(a->loop), format, &response->body);
+    struct exporter_view view = {.snapshot = a->snapshot, .owners = owners, .now_ns = net_now_ns(a->loop)};
+    exporter_render(a->exporter, &view, format, &response->body);
     response->content_type = promtext_content_type(format);
     if (http_accepts_gzip(request->accept_encoding) && http_gzip(&response->body) == 0)
         response->content_encoding = "gzip";

@@ -105,7 +105,8 @@ static int read_agent(struct top *t, struct top_sample *ret_sample, struct err *
 /* The newest snapshot as the page that an agent would show. */
 static int read_machine(struct top *t, struct top_sample *ret_sample, struct err *e)
 {
-    exporter_render(t->exporter, t->sampling.newest, NULL, time_mono_ns(), PROMTEXT_TEXT, &t->page);
+    struct exporter_view view = {.snapshot = t->sampling.newest, .now_ns = time_mono_ns()};
+    exporter_render(t->exporter, &view, PROMTEXT_TEXT, &t->page);
     return read_page(t, ret_sample, e);
 }
 

@@ -75,6 +75,13 @@ static const struct dcgm_family {
 #undef X
 };
 
+struct dcgm_source {
+    const struct snapshot *snapshot;
+    const struct snapshot_owners *owners; /* may be NULL: unknown */
+    int64_t now_ns;
+    const char *node_name; /* "" unknown */
+};
+
 /* Labels in dcgm-exporter's order. Hostname was renamed to hostname there (#655): both are given. */
 enum { LABELS_MAX = 15 };
 struct series {
@@ -239,9 +246,10 @@ static void render_xid(struct promtext *text, const struct dcgm_source *source)
     }
 }
 
-void dcgm_render(struct promtext *text, const struct dcgm_source *source)
+void dcgm_render(struct promtext *text, const struct exporter_view *view, const char *node_name)
 {
+    const struct dcgm_source source = {view->snapshot, view->owners, view->now_ns, node_name};
     for (size_t i = 0; i < ARRAY_LEN(families); i++)
-        render_family(text, source, &families[i]);
-    render_xid(text, source);
+        render_family(text, &source, &families[i]);
+    render_xid(text, &source);
 }

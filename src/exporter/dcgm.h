@@ -3,16 +3,10 @@
 #ifndef EXPORTER_DCGM_H
 #define EXPORTER_DCGM_H
 
-#include "promtext/promtext.h"
-#include "snapshot/snapshot.h"
+#include "exporter/exporter.h"
 
-struct dcgm_source {
-    const struct snapshot *snapshot;
-    const struct snapshot_owners *owners; /* may be NULL: unknown */
-    int64_t now_ns;
-    const char *node_name; /* "" unknown */
-};
-/* Append the families; a value that is unknown or too old has no line. */
-void dcgm_render(struct promtext *text, const struct dcgm_source *source);
+/* Append the families; a value that is unknown or too old has no line. view->snapshot must be there; node_name "" is
+ * unknown. */
+void dcgm_render(struct promtext *text, const struct exporter_view *view, const char *node_name);
 
 #endif

@@ -3,6 +3,7 @@
 #include "exporter/exporter.h"
 
 #include "exporter/dcgm.h"
+#include "exporter/page.h"
 #include "exporter/process.h"
 
 #include <math.h>
@@ -11,6 +12,7 @@
 
 struct exporter {
     struct exporter_config config;
+    struct page_run runs[SNAPSHOT_DEVICES_MAX]; /* of the page in the making */
 };
 
 struct exporter *exporter_new(const struct exporter_config *config)
@@ -88,15 +90,6 @@ static const struct device_family device_families[] = {
     ROW(DRAM_ACTIVITY, 100, "dram_activity_ratio", GAUGE, "ratio", "Share of time in which device memory moved data."),
 };
 
-/* The page in the making. */
-struct page {
-    struct promtext text;
-    const struct snapshot *snapshot;
-    const struct snapshot_owners *owners;
-    int64_t now_ns;
-    const struct exporter_config *config;
-};
-
 static void begin(struct page *page, const struct promtext_family *family)
 {
     promtext_begin(&page->text, family);
@@ -119,18 +112,16 @@ static void counter(struct page *page, const char *name, const char *unit, const
 /* A reading may be newer than the turn of the loop that shows it: it is then 0 old. */
 static double age_seconds(const struct page *page, int64_t taken_ns)
 {
-    return page->now_ns > taken_ns ? (double)(page->now_ns - taken_ns) / (double)NS_PER_S : 0;
+    return page->view.now_ns > taken_ns ? (double)(page->view.now_ns - taken_ns) / (double)NS_PER_S : 0;
 }
 
 /* ---- devices ---- */
 
-enum { DEVICE_LABELS = 3 };
-
-/* What identifies a device on every series: its UUID, and its index and MIG profile for people. */
-static void device_labels(const struct snapshot_device *d, char index[16], struct promtext_label labels[DEVICE_LABELS])
+void page_device_labels(const struct snapshot_device *d, struct page_index *index,
+                        struct promtext_label labels[PAGE_DEVICE_LABELS])
 {
-    (void)snprintf(index, 16, "%d", d->index);
-    labels[0] = (struct promtext_label){"gpu", index};
+    (void)snprintf(index->text, sizeof(index->text), "%d", d->index);
+    labels[0] = (struct promtext_label){"gpu", index->text};
     labels[1] = (struct promtext_label){"uuid", d->uuid};
     labels[2] = (struct promtext_label){"mig_profile", d->mig_profile};
 }
@@ -138,14 +129,14 @@ static void device_labels(const struct snapshot_device *d, char index[16], struc
 static void render_field(struct page *page, const struct device_family *row)
 {
     begin(page, &row->family);
-    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
-        const struct snapshot_device *d = &page->snapshot->devices[i];
-        if (!snapshot_is_fresh(page->snapshot, d, row->field, page->now_ns))
+    for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->view.snapshot->devices[i];
+        if (!snapshot_is_fresh(page->view.snapshot, d, row->field, page->view.now_ns))
             continue; /* absent, never 0 */
-        char index[16];
-        struct promtext_label labels[DEVICE_LABELS];
-        device_labels(d, index, labels);
-        promtext_sample(&page->text, labels, DEVICE_LABELS, d->readings[row->field].value / row->divisor);
+        struct page_index index;
+        struct promtext_label labels[PAGE_DEVICE_LABELS];
+        page_device_labels(d, &index, labels);
+        promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS, d->readings[row->field].value / row->divisor);
     }
 }
 
@@ -155,11 +146,12 @@ static void render_info(struct page *page)
         .name = "keda_gpu_scaler_gpu", .help = "Identity of each device.", .type = PROMTEXT_INFO};
     static const char *const kinds[] = {"gpu", "mig_parent", "mig"};
     begin(page, &family);
-    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
-        const struct snapshot_device *d = &page->snapshot->devices[i];
-        char index[16], gi[16] = "", ci[16] = "";
-        struct promtext_label labels[DEVICE_LABELS + 7];
-        device_labels(d, index, labels);
+    for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->view.snapshot->devices[i];
+        struct page_index index;
+        char gi[16] = "", ci[16] = "";
+        struct promtext_label labels[PAGE_DEVICE_LABELS + 7];
+        page_device_labels(d, &index, labels);
         if (d->kind == SNAPSHOT_MIG) {
             (void)snprintf(gi, sizeof(gi), "%d", d->gpu_instance);
             (void)snprintf(ci, sizeof(ci), "%d", d->compute_instance);
@@ -168,7 +160,7 @@ static void render_info(struct page *page)
                                         {"pci_bus_id", d->pci_bus_id}, {"parent_uuid", d->parent_uuid},
                                         {"gpu_instance", gi},          {"compute_instance", ci},
                                         {"serial", d->serial}};
-        memcpy(labels + DEVICE_LABELS, more, sizeof(more));
+        memcpy(labels + PAGE_DEVICE_LABELS, more, sizeof(more));
         promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
     }
 }
@@ -179,13 +171,14 @@ static void render_owners(struct page *page)
     static const struct promtext_family family = {
         .name = P "owner", .help = "Containers that hold each device.", .type = PROMTEXT_INFO};
     begin(page, &family);
-    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
+    for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
         size_t n;
-        const struct snapshot_holding *h = snapshot_owners_of(page->owners, page->snapshot->devices[i].uuid, &n);
+        const struct snapshot_holding *h =
+            snapshot_owners_of(page->view.owners, page->view.snapshot->devices[i].uuid, &n);
         for (size_t k = 0; k < n; k++) {
-            char index[16];
-            struct promtext_label labels[DEVICE_LABELS + 7];
-            device_labels(&page->snapshot->devices[i], index, labels);
+            struct page_index index;
+            struct promtext_label labels[PAGE_DEVICE_LABELS + 7];
+            page_device_labels(&page->view.snapshot->devices[i], &index, labels);
             struct promtext_label more[] = {{"pod_namespace", h[k].ns},
                                             {"pod_name", h[k].pod},
                                             {"container_name", h[k].container},
@@ -193,7 +186,7 @@ static void render_owners(struct page *page)
                                             {"sharing", h[k].is_shared ? "shared" : "exclusive"},
                                             {"claim_namespace", h[k].claim_ns},
                                             {"claim_name", h[k].claim}};
-            memcpy(labels + DEVICE_LABELS, more, sizeof(more));
+            memcpy(labels + PAGE_DEVICE_LABELS, more, sizeof(more));
             promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
         }
     }
@@ -211,7 +204,7 @@ static void render_owners_source(struct page *page)
 #define X(id, name) SNAPSHOT_OWNERS_##id,
     static const enum snapshot_owners_state states[] = {SNAPSHOT_OWNERS_STATES(X)};
 #undef X
-    const struct snapshot_owners *owners = page->owners;
+    const struct snapshot_owners *owners = page->view.owners;
     begin(page, &state);
     for (size_t i = 0; i < ARRAY_LEN(states); i++) {
         struct promtext_label label = {"state", snapshot_owners_state_name(states[i])};
@@ -238,8 +231,8 @@ static void render_owners_source(struct page *page)
 /* Does the driver answer? What the last snapshot says of it is worth nothing when no newer one comes. */
 static bool is_driver_up(const struct page *page)
 {
-    const struct snapshot *s = page->snapshot;
-    return s->driver == SNAPSHOT_DRIVER_OK && snapshot_stuck_ns(s, page->now_ns) == 0;
+    const struct snapshot *s = page->view.snapshot;
+    return s->driver == SNAPSHOT_DRIVER_OK && snapshot_stuck_ns(s, page->view.now_ns) == 0;
 }
 
 /* Without the driver nobody knows of a device whether it would answer: no series then, unless it was lost before. */
@@ -248,13 +241,13 @@ static void render_up(struct page *page)
     static const struct promtext_family family = {
         .name = P "up", .help = "1 if the device answers, 0 if it is lost.", .type = PROMTEXT_GAUGE};
     begin(page, &family);
-    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
-        if (!page->snapshot->devices[i].is_lost && !is_driver_up(page))
+    for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
+        if (!page->view.snapshot->devices[i].is_lost && !is_driver_up(page))
             continue;
-        char index[16];
-        struct promtext_label labels[DEVICE_LABELS];
-        device_labels(&page->snapshot->devices[i], index, labels);
-        promtext_sample(&page->text, labels, DEVICE_LABELS, !page->snapshot->devices[i].is_lost);
+        struct page_index index;
+        struct promtext_label labels[PAGE_DEVICE_LABELS];
+        page_device_labels(&page->view.snapshot->devices[i], &index, labels);
+        promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS, !page->view.snapshot->devices[i].is_lost);
     }
 }
 
@@ -266,16 +259,16 @@ static void render_age(struct page *page)
                                                   .unit = "seconds",
                                                   .type = PROMTEXT_GAUGE};
     begin(page, &family);
-    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
-        const struct snapshot_device *d = &page->snapshot->devices[i];
+    for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->view.snapshot->devices[i];
         int64_t newest = 0;
         for (size_t f = 0; f < SNAPSHOT_FIELD_COUNT; f++)
             newest = d->readings[f].taken_ns > newest ? d->readings[f].taken_ns : newest;
-        char index[16];
-        struct promtext_label labels[DEVICE_LABELS];
-        device_labels(d, index, labels);
+        struct page_index index;
+        struct promtext_label labels[PAGE_DEVICE_LABELS];
+        page_device_labels(d, &index, labels);
         if (newest)
-            promtext_sample(&page->text, labels, DEVICE_LABELS, age_seconds(page, newest));
+            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS, age_seconds(page, newest));
     }
 }
 
@@ -284,15 +277,16 @@ static void render_xids(struct page *page)
     static const struct promtext_family family = {
         .name = P "xid_errors", .help = "Xid events seen since the agent started, by code.", .type = PROMTEXT_COUNTER};
     begin(page, &family);
-    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
-        const struct snapshot_device *d = &page->snapshot->devices[i];
+    for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->view.snapshot->devices[i];
         for (size_t k = 0; k < d->n_xids; k++) {
-            char index[16], xid[16];
-            struct promtext_label labels[DEVICE_LABELS + 1];
-            device_labels(d, index, labels);
+            struct page_index index;
+            char xid[16];
+            struct promtext_label labels[PAGE_DEVICE_LABELS + 1];
+            page_device_labels(d, &index, labels);
             (void)snprintf(xid, sizeof(xid), "%u", d->xids[k].xid);
-            labels[DEVICE_LABELS] = (struct promtext_label){"xid", xid};
-            promtext_sample(&page->text, labels, DEVICE_LABELS + 1, (double)d->xids[k].count);
+            labels[PAGE_DEVICE_LABELS] = (struct promtext_label){"xid", xid};
+            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS + 1, (double)d->xids[k].count);
         }
     }
 }
@@ -309,17 +303,17 @@ static void render_throttling(struct page *page)
                    {0x20, "sw_thermal"},       {0x40, "hw_thermal"},    {0x80, "hw_power_brake"},
                    {0x2, "application_clock"}, {0x100, "display_clock"}};
     begin(page, &family);
-    for (size_t i = 0; i < page->snapshot->n_devices; i++) {
-        const struct snapshot_device *d = &page->snapshot->devices[i];
-        if (!snapshot_is_fresh(page->snapshot, d, SNAPSHOT_THROTTLE_REASONS, page->now_ns))
+    for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->view.snapshot->devices[i];
+        if (!snapshot_is_fresh(page->view.snapshot, d, SNAPSHOT_THROTTLE_REASONS, page->view.now_ns))
             continue;
-        char index[16];
-        struct promtext_label labels[DEVICE_LABELS + 1];
-        device_labels(d, index, labels);
+        struct page_index index;
+        struct promtext_label labels[PAGE_DEVICE_LABELS + 1];
+        page_device_labels(d, &index, labels);
         uint64_t bits = (uint64_t)d->readings[SNAPSHOT_THROTTLE_REASONS].value;
         for (size_t r = 0; r < ARRAY_LEN(reasons); r++) {
-            labels[DEVICE_LABELS] = (struct promtext_label){"reason", reasons[r].name};
-            promtext_sample(&page->text, labels, DEVICE_LABELS + 1, (bits & reasons[r].bit) != 0);
+            labels[PAGE_DEVICE_LABELS] = (struct promtext_label){"reason", reasons[r].name};
+            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS + 1, (bits & reasons[r].bit) != 0);
         }
     }
 }
@@ -328,7 +322,7 @@ static void render_throttling(struct page *page)
 
 static void render_driver(struct page *page)
 {
-    const struct snapshot *s = page->snapshot;
+    const struct snapshot *s = page->view.snapshot;
     static const struct promtext_family state = {
         .name = "keda_gpu_scaler_nvml_state", .help = "1 for the state that the driver is in.", .type = PROMTEXT_GAUGE};
     static const struct promtext_family info = {
@@ -350,7 +344,7 @@ static void render_driver(struct page *page)
 
 static void render_sampler(struct page *page)
 {
-    const struct snapshot *s = page->snapshot;
+    const struct snapshot *s = page->view.snapshot;
     static const struct promtext_family errors = {
         .name = "keda_gpu_scaler_nvml_errors", .help = "Failed NVML calls by return code.", .type = PROMTEXT_COUNTER};
     gauge(page, "keda_gpu_scaler_snapshot_age_seconds", "seconds", "Age of the newest snapshot.",
@@ -434,13 +428,12 @@ static void visit_sample(void *context, const struct metric_sample *sample)
     promtext_histogram(&v->page->text, labels, n, &h);
 }
 
-void exporter_render(struct exporter *x, const struct snapshot *snapshot, const struct snapshot_owners *owners,
-                     int64_t now_ns, enum promtext_format format, struct buf *out)
+void exporter_render(struct exporter *x, const struct exporter_view *view, enum promtext_format format, struct buf *out)
 {
-    struct page page = {.snapshot = snapshot, .owners = owners, .now_ns = now_ns, .config = &x->config};
+    struct page page = {.view = *view, .config = &x->config, .runs = x->runs};
     promtext_init(&page.text, out, format);
     render_build(&page);
-    if (snapshot) {
+    if (view->snapshot) {
         render_driver(&page);
         render_sampler(&page);
         render_info(&page);
@@ -451,10 +444,12 @@ void exporter_render(struct exporter *x, const struct snapshot *snapshot, const 
             render_field(&page, &device_families[i]);
         render_throttling(&page);
         render_xids(&page);
+        if (view->holders)
+            pods_render(&page);
         if (x->config.has_dcgm)
-            dcgm_render(&page.text, &(struct dcgm_source){snapshot, owners, now_ns, x->config.node_name});
+            dcgm_render(&page.text, view, x->config.node_name);
     }
-    if (owners)
+    if (view->owners)
         render_owners_source(&page);
     render_process(&page);
     struct visit visit = {.page = &page};

@@ -1,5 +1,5 @@
-/* exporter: what /metrics shows: devices of the newest snapshot, the sampler, the process, and the counters that other
- * modules registered. Rendering only: it decides no value. */
+/* exporter: what /metrics shows: devices of the newest snapshot, what pods do on them, the sampler, the process, and
+ * the counters that other modules registered. Rendering only: it decides no value. */
 #ifndef EXPORTER_EXPORTER_H
 #define EXPORTER_EXPORTER_H
 
@@ -20,9 +20,15 @@ struct exporter_config {
 struct exporter *exporter_new(const struct exporter_config *config);
 void exporter_free(struct exporter *x); /* accepts NULL */
 
-/* Append the whole page. snapshot may be NULL: nothing read yet; owners may be NULL: not asked for. Ages are taken at
- * now_ns. */
-void exporter_render(struct exporter *x, const struct snapshot *snapshot, const struct snapshot_owners *owners,
-                     int64_t now_ns, enum promtext_format format, struct buf *out);
+/* What one scrape sees: all of one moment. */
+struct exporter_view {
+    const struct snapshot *snapshot;        /* NULL: nothing read yet */
+    const struct snapshot_owners *owners;   /* NULL: not asked for */
+    const struct snapshot_holders *holders; /* NULL: not asked for */
+    int64_t now_ns;                         /* ages are taken at it */
+};
+/* Append the whole page. */
+void exporter_render(struct exporter *x, const struct exporter_view *view, enum promtext_format format,
+                     struct buf *out);
 
 #endif

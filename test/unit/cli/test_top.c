@@ -136,7 +136,7 @@ static void test_every_value_comes_through_the_exporters_page(void **state)
         &(struct exporter_config){.metrics = metrics, .node_name = "n", .version = "1", .start_wall_ns = 1});
     struct buf text BUF_AUTO;
     buf_init(&text, 1 << 20);
-    exporter_render(x, snapshot, NULL, 2 * NS_PER_S, PROMTEXT_TEXT, &text);
+    exporter_render(x, &(struct exporter_view){.snapshot = snapshot, .now_ns = 2 * NS_PER_S}, PROMTEXT_TEXT, &text);
     struct top_sample s = sample_of(buf_cstr(&text));
     assert_int_equal(s.devices.len, 1);
     assert_double_same(s.age_seconds, 1);

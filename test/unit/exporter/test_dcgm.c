@@ -139,7 +139,8 @@ static void render(const struct snapshot *s, const struct view *view, struct buf
                                                .node_name = view->node_name ? view->node_name : "node-1",
                                                .version = "1.2.3",
                                                .has_dcgm = !view->is_off});
-    exporter_render(x, s, view->owners, NOW + view->age_ns, view->format, &page);
+    exporter_render(x, &(struct exporter_view){.snapshot = s, .owners = view->owners, .now_ns = NOW + view->age_ns},
+                    view->format, &page);
     exporter_free(x);
     metrics_free(metrics);
     (void)page_check((struct str){page.data, page.len}, view->format);

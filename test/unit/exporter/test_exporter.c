@@ -85,7 +85,7 @@ static void render_at(int64_t now_ns, enum promtext_format format, const struct 
     struct exporter *x = exporter_new(&(struct exporter_config){
         .metrics = metrics, .node_name = "node-1", .version = "1.2.3", .start_wall_ns = 1700000000 * NS_PER_S});
     struct snapshot_owners *owners = make_owners();
-    exporter_render(x, s, owners, now_ns, format, out);
+    exporter_render(x, &(struct exporter_view){.snapshot = s, .owners = owners, .now_ns = now_ns}, format, out);
     snapshot_owners_unref(owners);
     exporter_free(x);
     metrics_free(metrics);
