@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "externalscaler.pb-c.h"
+#include "fleet.pb-c.h"
 #include "health.pb-c.h"
 #include "node.pb-c.h"
 #include "podresources.pb-c.h"
