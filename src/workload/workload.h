@@ -1,0 +1,137 @@
+/* workload: the value of what a ScaledObject scales, from the GPUs that its own pods hold, wherever they run. It puts
+ * together what the Kubernetes API says of the workload, what the agents say of its pods' devices, and what this hub
+ * remembers, gives that to scaling/ and says why. It reads no socket and no clock: facts and ages come in, an answer
+ * comes out. The rules: scaling-semantics 1, 2 and 3 (scope cluster). */
+#ifndef WORKLOAD_WORKLOAD_H
+#define WORKLOAD_WORKLOAD_H
+
+#include "base/base.h"
+#include "fleet/fleet.h"
+#include "kube/kube.h"
+#include "scaling/scaling.h"
+#include "trigger/trigger.h"
+
+/* ---- what comes in ---- */
+
+/* Where nodes are found: fleet_find_node, or a test's own. */
+struct workload_fleet {
+    const struct fleet_node *(*find_node)(void *context, const char *name);
+    const struct fleet_node *const *(*nodes)(void *context, size_t *ret_n);
+    int (*want)(void *context, const struct fleet_want *want);
+    void *context;
+};
+
+/* A pod of the workload with what the hub remembers of it. Made from kube_pod; owns its texts. */
+struct workload_pod;
+
+/* X(id, sentence). Why the HPA's type, target and tolerance are known, or not. */
+#define WORKLOAD_HPA_STATES(X)                                                                                         \
+    X(KNOWN, "read from the HPA")                                                                                      \
+    X(NOT_MADE, "KEDA has not made the HPA yet: AverageValue is assumed")                                              \
+    X(NOT_PERMITTED, "HPAs may not be read: AverageValue is assumed")                                                  \
+    X(NOT_READ, "HPAs have not been read yet")
+enum workload_hpa_state {
+#define X(id, sentence) WORKLOAD_HPA_##id,
+    WORKLOAD_HPA_STATES(X)
+#undef X
+};
+
+/* All that the API says of one ScaledObject (or ScaledJob) and what it scales. Texts and arrays are the caller's. */
+struct workload_facts {
+    const char *ns, *name;    /* of the ScaledObject */
+    bool is_api_synced;       /* the lists that these facts come from were complete once */
+    bool is_job;              /* a ScaledJob */
+    bool is_known;            /* the ScaledObject was found, or podSelector stands in for it */
+    const char *target_kind, *target_name; /* "" unknown */
+    bool is_scale_known;      /* C and S below are of one read of /scale that still stands */
+    char scale_error[SNAPSHOT_TEXT_MAX]; /* why not; "" */
+    int64_t spec, status;     /* C, S */
+    double api_now_s;         /* the API server's clock, wall seconds; ages of its times are taken by it */
+    struct workload_pod *const *pods;    /* of /scale's selector, in order of name */
+    size_t n_pods;
+    enum workload_hpa_state hpa_state;
+    const struct kube_hpa *hpa;          /* NULL unless KNOWN */
+    const struct kube_scaled_object *scaled_object; /* for the trigger's metric type, modifiers and lint; NULL unknown */
+    double default_tolerance;            /* --hpa-tolerance: 0.1 */
+    /* How many simulated GPUs each pod gets on a node whose agent simulates and lists no holder; 0 = none. */
+    unsigned simulated_gpus_per_pod;
+};
+
+/* ---- what the hub remembers ---- */
+
+/* A new pod, first seen at now_ns; whether it was seen before it became Ready decides `was_first_ready_seen`. */
+struct workload_pod *workload_pod_new(const struct kube_pod *pod, int64_t now_ns);
+void workload_pod_free(struct workload_pod *p); /* accepts NULL */
+/* The API has told the pod again. At the change to Ready the integrals of its devices are taken down. */
+void workload_pod_update(struct workload_pod *p, const struct kube_pod *pod, const struct workload_fleet *fleet,
+                         int64_t now_ns);
+const char *workload_pod_name(const struct workload_pod *p);
+const char *workload_pod_node(const struct workload_pod *p);
+
+/* What is remembered of one trigger of one ScaledObject: since when places are empty and readings missing, last good
+ * values, the last question and answer. */
+struct workload_memory;
+struct workload_memory *workload_memory_new(const struct trigger *t); /* takes a reference of the trigger */
+void workload_memory_free(struct workload_memory *m);                 /* accepts NULL */
+const struct trigger *workload_memory_trigger(const struct workload_memory *m);
+/* Look at the facts without a question, every few seconds: what is remembered must not depend on who asks when. */
+void workload_memory_look(struct workload_memory *m, const struct workload_facts *facts,
+                          const struct workload_fleet *fleet, int64_t now_ns);
+
+/* ---- the answer ---- */
+
+/* A device of a pod as it counted. */
+struct workload_device {
+    const struct fleet_node *node;
+    const struct fleet_device *device;
+    const struct fleet_holder *holder; /* NULL: given to the pod because its node simulates */
+    struct scaling_device counted;     /* in the metric's unit */
+    double age_s;                      /* of the newest sample; < 0 never */
+};
+/* A pod as it counted. */
+struct workload_input {
+    const struct workload_pod *pod;
+    struct scaling_pod counted;
+    const struct workload_device *devices;
+    size_t n_devices;
+    char text[SNAPSHOT_TEXT_MAX]; /* why a reading is missing: the node, its agent, the driver; "" */
+};
+
+struct workload_answer {
+    const struct trigger *trigger;
+    int64_t now_ns;
+    bool is_cluster; /* scope cluster: `cluster` below, no pods */
+    /* scope workload */
+    struct scaling_rules rules;
+    struct scaling_hpa hpa;
+    struct scaling_result result;
+    struct scaling_answer sent;
+    const struct workload_input *inputs; /* in the arena, in the order of facts->pods */
+    size_t n_inputs;
+    /* scope cluster */
+    struct trigger_evaluation cluster;
+    /* both: what GetMetrics and IsActive answer */
+    double value;
+    struct err value_error;
+    bool is_active, is_above;
+    struct err active_error;
+};
+/* Scope workload from the facts, scope cluster from all nodes; scope node is FAILED_PRECONDITION here. Never fails:
+ * errors are in *ret, which refers to the facts, the fleet and the arena. `facts` NULL: scope cluster only. */
+void workload_evaluate(struct workload_memory *m, const struct workload_facts *facts,
+                       const struct workload_fleet *fleet, int64_t now_ns, struct arena *arena,
+                       struct workload_answer *ret);
+
+/* Where the answer comes from, in sentences for people (several lines) and as one JSON object (docs/explain.md): the
+ * rule with its numbers, each pod and device with state and age, clamps, what the HPA will make of it, and warnings. */
+void workload_explain_text(const struct workload_facts *facts, const struct workload_answer *answer, struct buf *out);
+void workload_explain_json(const struct workload_facts *facts, const struct workload_answer *answer, struct json *out);
+
+/* ---- lint: scaling-semantics 7 ---- */
+
+/* Sentences about what this ScaledObject can never do or will do wrong; one call of `say` each. Needs facts->hpa or
+ * facts->scaled_object; says nothing about what is not known. */
+void workload_lint(const struct workload_facts *facts, const struct trigger *t,
+                   void (*say)(void *context, const char *id, const char *sentence), void *context);
+
+#endif
