@@ -67,7 +67,8 @@ static void test_services_are_listed_under_both_names(void **state)
 {
     (void)state;
     static const char *const services[] = {"externalscaler.ExternalScaler", "grpc.health.v1.Health",
-                                           "kedagpuscaler.v1.Node", "grpc.reflection.v1.ServerReflection",
+                                           "kedagpuscaler.v1.Node", "kedagpuscaler.fleet.v1.Fleet",
+                                           "grpc.reflection.v1.ServerReflection",
                                            "grpc.reflection.v1alpha.ServerReflection"};
     RIG_WITH(r);
     for (size_t p = 0; p < ARRAY_LEN(paths); p++) {
