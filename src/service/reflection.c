@@ -9,6 +9,7 @@ enum { QUESTION_BYTES_MAX = 256 << 10 };
 
 /* Everything that one response points to. */
 struct answer {
+    const struct service *service;
     Grpc__Reflection__V1__ServerReflectionResponse response;
     Grpc__Reflection__V1__FileDescriptorResponse files;
     Grpc__Reflection__V1__ListServiceResponse list;
@@ -61,16 +62,32 @@ static void answer_file(struct answer *a, const struct proto_file *file)
     a->response.file_descriptor_response = &a->files;
 }
 
+/* Which services there are depends on the program: a hub does not serve what agents do. */
+static bool is_served(const struct service *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_methods; i++)
+        if (str_has_prefix(str_of(s->methods[i].path + 1), name) && s->methods[i].path[1 + strlen(name)] == '/')
+            return true;
+    return false;
+}
+
+static void add_service(struct answer *a, const char *name)
+{
+    if (a->list.n_service == SERVICES_MAX)
+        return;
+    size_t at = a->list.n_service++;
+    grpc__reflection__v1__service_response__init(&a->services[at]);
+    a->services[at].name = (char *)(uintptr_t)name;
+    a->service_rows[at] = &a->services[at];
+}
+
 static void answer_services(struct answer *a)
 {
     grpc__reflection__v1__list_service_response__init(&a->list);
     for (size_t i = 0; i < proto_file_count; i++)
-        for (const char *const *name = proto_files[i].services; *name && a->list.n_service < SERVICES_MAX; name++) {
-            size_t at = a->list.n_service++;
-            grpc__reflection__v1__service_response__init(&a->services[at]);
-            a->services[at].name = (char *)(uintptr_t)*name;
-            a->service_rows[at] = &a->services[at];
-        }
+        for (const char *const *name = proto_files[i].services; *name; name++)
+            if (is_served(a->service, *name))
+                add_service(a, *name);
     a->list.service = a->service_rows;
     a->response.message_response_case =
         GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_LIST_SERVICES_RESPONSE;
@@ -118,12 +135,11 @@ static int answer(struct answer *a, Grpc__Reflection__V1__ServerReflectionReques
 
 static void message(struct rpc_call *call, struct str request, void *context)
 {
-    (void)context;
     ARENA_AUTO struct arena arena;
     arena_init(&arena, QUESTION_BYTES_MAX);
     Grpc__Reflection__V1__ServerReflectionRequest *asked =
         service_decode(call, &arena, request, &grpc__reflection__v1__server_reflection_request__descriptor);
-    struct answer a = {.included = {NULL}};
+    struct answer a = {.service = context};
     if (!asked)
         return;
     if (answer(&a, asked) < 0)
