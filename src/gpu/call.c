@@ -101,6 +101,14 @@ static int run_pcie_link(struct gpu_core *core, struct nvml_device *handle, doub
     return rc;
 }
 
+static int run_nvlink(struct gpu_core *core, struct nvml_device *handle, double ret_numbers[GPU_CALL_NUMBERS])
+{
+    uint64_t bytes = 0;
+    int rc = nvml_read_nvlink_bytes(core->nvml, handle, &bytes);
+    ret_numbers[0] = (double)bytes;
+    return rc;
+}
+
 static int run_engine(struct gpu_core *core, struct nvml_device *handle, enum nvml_engine engine,
                       double ret_numbers[GPU_CALL_NUMBERS])
 {
@@ -173,6 +181,7 @@ int gpu_call_run(struct gpu_core *core, struct nvml_device *handle, enum gpu_cal
         [GPU_CALL_CLOCK_REASONS] = run_clock_reasons,
         [GPU_CALL_PCIE_REPLAYS] = run_pcie_replays,
         [GPU_CALL_PCIE_LINK] = run_pcie_link,
+        [GPU_CALL_NVLINK] = run_nvlink,
         [GPU_CALL_ENCODER] = run_encoder,
         [GPU_CALL_DECODER] = run_decoder,
         [GPU_CALL_ECC_CORRECTED] = run_ecc_corrected,

@@ -399,6 +399,9 @@ static void refresh_mig(struct gpu_core *core, struct gpu_device *d)
         return;
     }
     d->is_mig_incapable = rc != NVML_RC_SUCCESS;
+    struct snapshot_device *place = snapshot_store_find(core->store, d->uuid);
+    if (place)
+        place->is_mig_pending = rc == NVML_RC_SUCCESS && mode.is_on != mode.is_pending_on;
     bool is_on = rc == NVML_RC_SUCCESS && mode.is_on;
     copy(uuid, sizeof(uuid), d->uuid); /* d moves when devices come and go */
     if (is_on != (d->kind == SNAPSHOT_MIG_PARENT))

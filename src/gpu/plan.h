@@ -18,6 +18,7 @@
     X(CLOCK_REASONS)   /* bits */                                                                                      \
     X(PCIE_REPLAYS)    /* count */                                                                                     \
     X(PCIE_LINK)       /* generation, width */                                                                         \
+    X(NVLINK)          /* bytes of both directions over all links since the driver was loaded */                       \
     X(ENCODER)         /* percent */                                                                                   \
     X(DECODER)         /* percent */                                                                                   \
     X(ECC_CORRECTED)   /* count since the driver was loaded */                                                         \
@@ -77,6 +78,12 @@ enum {
     X(SM_CLOCK, CALL, GPU_CALL_SM_CLOCK, 0, GPU_ON_BOARD, EACH_CYCLE, VALUE, 1e6)                                      \
     X(MEMORY_CLOCK, CALL, GPU_CALL_MEMORY_CLOCK, 0, GPU_ON_BOARD, EACH_CYCLE, VALUE, 1e6)                              \
     X(THROTTLE_REASONS, CALL, GPU_CALL_CLOCK_REASONS, 0, GPU_ON_BOARD, EACH_CYCLE, VALUE, 1)                           \
+    X(VIOLATION_POWER, FIELD, NVML_FIELD_LIMITED_NS_POWER, 0, GPU_ON_BOARD, SLOWLY, VALUE, 1e-9)                       \
+    X(VIOLATION_THERMAL, FIELD, NVML_FIELD_LIMITED_NS_THERMAL, 0, GPU_ON_BOARD, SLOWLY, VALUE, 1e-9)                   \
+    X(VIOLATION_SYNC_BOOST, FIELD, NVML_FIELD_LIMITED_NS_SYNC_BOOST, 0, GPU_ON_BOARD, SLOWLY, VALUE, 1e-9)             \
+    X(VIOLATION_BOARD_LIMIT, FIELD, NVML_FIELD_LIMITED_NS_BOARD, 0, GPU_ON_BOARD, SLOWLY, VALUE, 1e-9)                 \
+    X(VIOLATION_LOW_UTILIZATION, FIELD, NVML_FIELD_LIMITED_NS_LOW_UTILIZATION, 0, GPU_ON_BOARD, SLOWLY, VALUE, 1e-9)   \
+    X(VIOLATION_RELIABILITY, FIELD, NVML_FIELD_LIMITED_NS_RELIABILITY, 0, GPU_ON_BOARD, SLOWLY, VALUE, 1e-9)           \
     X(PCIE_TX, FIELD, NVML_FIELD_PCIE_TX_BYTES, 0, GPU_ON_BOARD, EACH_CYCLE, RATE, 1)                                  \
     X(PCIE_TX, GPM, NVML_GPM_PCIE_TX, 0, GPU_ON_GPU, EACH_CYCLE, VALUE, 1048576)                                       \
     X(PCIE_TX, SAMPLED, NVML_PCIE_TX, 0, GPU_ON_BOARD, EACH_CYCLE, VALUE, 1000)                                        \
@@ -93,6 +100,7 @@ enum {
     X(NVLINK_RX, FIELD, NVML_FIELD_NVLINK_DATA_RX_KIB, NVML_SCOPE_ALL, GPU_ON_BOARD, EACH_CYCLE, RATE, 1024)           \
     X(NVLINK_RX, FIELD, NVML_FIELD_NVLINK5_RX_BYTES, NVML_SCOPE_ALL, GPU_ON_BOARD, EACH_CYCLE, RATE, 1)                \
     X(NVLINK_RX, GPM, NVML_GPM_NVLINK_RX, 0, GPU_ON_GPU, EACH_CYCLE, VALUE, 1048576)                                   \
+    X(NVLINK_BYTES, CALL, GPU_CALL_NVLINK, 0, GPU_ON_BOARD, SLOWLY, VALUE, 1)                                          \
     X(ENCODER_UTILIZATION, CALL, GPU_CALL_ENCODER, 0, GPU_ON_GPU, SLOWLY, VALUE, 1)                                    \
     X(DECODER_UTILIZATION, CALL, GPU_CALL_DECODER, 0, GPU_ON_GPU, SLOWLY, VALUE, 1)                                    \
     X(ECC_CORRECTED, CALL, GPU_CALL_ECC_CORRECTED, 0, GPU_ON_BOARD, SLOWLY, VALUE, 1)                                  \

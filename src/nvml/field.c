@@ -127,6 +127,36 @@ int nvml_read_pcie_replays(const struct nvml *n, struct nvml_device *d, uint32_t
     return nvml_give_u32(rc, count, UINT32_MAX, ret_count);
 }
 
+/* Both directions of one generation of counters, each in units of `scale` bytes. */
+static int read_both_directions(const struct nvml *n, struct nvml_device *d, const uint32_t ids[2], uint64_t scale,
+                                uint64_t *ret_bytes)
+{
+    struct nvml_field_value fields[] = {{.field_id = ids[0], .scope_id = NVML_SCOPE_ALL},
+                                        {.field_id = ids[1], .scope_id = NVML_SCOPE_ALL}};
+    uint64_t bytes = 0;
+    int rc = nvml_read_fields(n, d, fields, ARRAY_LEN(fields));
+    for (size_t i = 0; i < ARRAY_LEN(fields) && rc == NVML_RC_SUCCESS; i++) {
+        uint64_t count = 0;
+        rc = nvml_field_u64(&fields[i], &count);
+        if (rc == NVML_RC_SUCCESS && fields[i].value_type == NVML_VALUE_U32)
+            rc = NVML_RC_NOT_SUPPORTED;
+        if (rc == NVML_RC_SUCCESS && count > (UINT64_MAX >> 12))
+            rc = NVML_RC_IMPLAUSIBLE;
+        bytes += count * scale;
+    }
+    return nvml_give_u64(rc, bytes, ret_bytes);
+}
+
+int nvml_read_nvlink_bytes(const struct nvml *n, struct nvml_device *d, uint64_t *ret_bytes)
+{
+    static const uint32_t kib[] = {NVML_FIELD_NVLINK_DATA_TX_KIB, NVML_FIELD_NVLINK_DATA_RX_KIB};
+    static const uint32_t bytes[] = {NVML_FIELD_NVLINK5_TX_BYTES, NVML_FIELD_NVLINK5_RX_BYTES};
+    int rc = read_both_directions(n, d, kib, 1024, ret_bytes);
+    return nvml_rc_kind(rc) == NVML_KIND_ABSENT || nvml_rc_kind(rc) == NVML_KIND_ABSENT_LOGGED
+               ? read_both_directions(n, d, bytes, 1, ret_bytes)
+               : rc;
+}
+
 int nvml_read_ecc_mode(const struct nvml *n, struct nvml_device *d, bool *ret_is_on, bool *ret_is_pending_on)
 {
     uint32_t current = 0, pending = 0;

@@ -163,6 +163,9 @@ struct nvml_pcie_link {
 int nvml_read_pcie_link(const struct nvml *n, struct nvml_device *d, struct nvml_pcie_link *ret_link);
 int nvml_read_pcie_link_max(const struct nvml *n, struct nvml_device *d, struct nvml_pcie_link *ret_link);
 int nvml_read_nvlink(const struct nvml *n, struct nvml_device *d, uint32_t link, bool *ret_is_active);
+/* Bytes sent and received over all links since the driver was loaded, from fields 138 and 139 or, NVLink 5, 202 and
+ * 204. A 32-bit counter, which 900 GB/s turn over within seconds, is NOT_SUPPORTED: its sum would mean nothing. */
+int nvml_read_nvlink_bytes(const struct nvml *n, struct nvml_device *d, uint64_t *ret_bytes);
 
 int nvml_read_ecc_mode(const struct nvml *n, struct nvml_device *d, bool *ret_is_on, bool *ret_is_pending_on);
 /* error: NVML_ECC_; counter: NVML_COUNT_. */

@@ -11,7 +11,9 @@
 #include <stdint.h>
 
 /* What is known of a device: X(id, name, unit, keeps a past).
- * Units are base units: percent 0-100, bytes, degrees Celsius, watts, joules, hertz, bytes per second, counts.
+ * Units are base units: percent 0-100, bytes, degrees Celsius, watts, joules, hertz, bytes per second, counts, seconds.
+ * energy, nvlink_bytes (both directions), violation_*, pcie_replays and the errors count up, most since the driver was
+ * loaded; violation_*: for how long the clocks were held down for that reason.
  * A field with a past has running integrals and answers for windows up to SNAPSHOT_WINDOW_MAX_NS. */
 #define SNAPSHOT_FIELDS(X)                                                                                             \
     X(UTILIZATION, "utilization", "percent", true)                                                                     \
@@ -28,6 +30,12 @@
     X(SM_CLOCK, "sm_clock", "hertz", false)                                                                            \
     X(MEMORY_CLOCK, "memory_clock", "hertz", false)                                                                    \
     X(THROTTLE_REASONS, "throttle_reasons", "bits", false)                                                             \
+    X(VIOLATION_POWER, "violation_power", "seconds", false)                                                            \
+    X(VIOLATION_THERMAL, "violation_thermal", "seconds", false)                                                        \
+    X(VIOLATION_SYNC_BOOST, "violation_sync_boost", "seconds", false)                                                  \
+    X(VIOLATION_BOARD_LIMIT, "violation_board_limit", "seconds", false)                                                \
+    X(VIOLATION_LOW_UTILIZATION, "violation_low_utilization", "seconds", false)                                        \
+    X(VIOLATION_RELIABILITY, "violation_reliability", "seconds", false)                                                \
     X(PCIE_TX, "pcie_tx", "bytes_per_second", true)                                                                    \
     X(PCIE_RX, "pcie_rx", "bytes_per_second", true)                                                                    \
     X(PCIE_REPLAYS, "pcie_replays", "count", false)                                                                    \
@@ -35,6 +43,7 @@
     X(PCIE_LINK_WIDTH, "pcie_link_width", "count", false)                                                              \
     X(NVLINK_TX, "nvlink_tx", "bytes_per_second", true)                                                                \
     X(NVLINK_RX, "nvlink_rx", "bytes_per_second", true)                                                                \
+    X(NVLINK_BYTES, "nvlink_bytes", "bytes", false)                                                                    \
     X(ENCODER_UTILIZATION, "encoder_utilization", "percent", true)                                                     \
     X(DECODER_UTILIZATION, "decoder_utilization", "percent", true)                                                     \
     X(ECC_CORRECTED, "ecc_corrected", "count", false)                                                                  \
@@ -101,7 +110,8 @@ struct snapshot_device {
     uint32_t id;           /* of this incarnation: never used again, even if the same UUID comes back */
     int64_t first_seen_ns; /* taken_ns of the first snapshot that had this incarnation; set by the store */
     enum snapshot_kind kind;
-    bool is_lost; /* fell off the bus or needs a reset: its readings no longer move */
+    bool is_lost;        /* fell off the bus or needs a reset: its readings no longer move */
+    bool is_mig_pending; /* a GPU whose MIG mode changes with its next reset */
     char lost_reason[SNAPSHOT_TEXT_MAX];
     int index;                                /* NVML index of the GPU (of the parent for a MIG device) */
     int minor;                                /* N of /dev/nvidiaN, -1 unknown */
@@ -296,12 +306,15 @@ struct snapshot_holder {
      * as far as the driver gives it; in `uses` of the list. NULL: nothing of it is measured by process. Ask
      * snapshot_mean and snapshot_peak of `uses`. */
     const struct snapshot_device *use;
-    const struct snapshot_minutes *memory; /* its own memory where `use` has it, else the device's; NULL: not read */
+    /* Of a shared device its own memory, in percent of that and what is free; of others the device's. NULL: not read.
+     */
+    const struct snapshot_minutes *memory;
 };
 
 /* Can processes be told apart by pod? X(id, name) */
 #define SNAPSHOT_SIGHT_STATES(X)                                                                                       \
     X(OFF, "off")                   /* not asked for */                                                                \
+    X(STARTING, "starting")         /* nothing was looked at yet */                                                    \
     X(OK, "ok")                     /* the host's processes are seen */                                                \
     X(NO_HOST_PIDS, "no_host_pids") /* this program is in a pid namespace of its own */                                \
     X(NO_PROCFS, "no_procfs")       /* the host's /proc is not there or not readable */                                \
@@ -316,7 +329,7 @@ const char *snapshot_sight_name(enum snapshot_sight sight);
 struct snapshot_holders {
     int64_t taken_ns; /* of the snapshot that it was made with; 0 = never */
     enum snapshot_sight sight;
-    char text[SNAPSHOT_TEXT_MAX]; /* for people: what is wrong and the next step; "" when OK or OFF */
+    char text[SNAPSHOT_TEXT_MAX]; /* for people: what is wrong and the next step; "" when OK, OFF or STARTING */
     const struct snapshot *uses;  /* what `use` points into; NULL: nothing is measured by process */
     size_t n_unattributed;        /* processes whose pod could not be told */
     size_t n_holders;

@@ -352,7 +352,8 @@ int nvmlEventSetWait_v2(struct nvml_event_set *set, struct nvml_event_data *data
 int nvmlDeviceGetMigMode(struct nvml_device *device, uint32_t *current, uint32_t *pending)
 {
     ENTER_BOARD(device);
-    *current = *pending = GPU(device)->is_mig_on;
+    *current = GPU(device)->is_mig_on;
+    *pending = *current ^ GPU(device)->is_mig_pending_other;
     return GPU(device)->mig_rc;
 }
 

@@ -40,7 +40,7 @@ struct fake_gpu {
     uint32_t pcie_tx_kb, pcie_rx_kb;
     uint32_t remapped[4];
     int mig_rc; /* of GetMigMode */
-    bool is_mig_on, has_gpm;
+    bool is_mig_on, is_mig_pending_other, has_gpm;
     struct fake_mig migs[FAKE_MIGS];
     size_t n_fields;
     struct fake_field fields[FAKE_FIELDS];

@@ -320,6 +320,27 @@ static void test_a_set_that_refuses_is_left_alone_for_a_while(void **state)
     assert_in_range(b.nvml.registered, 2, 4);
 }
 
+static void test_a_mig_mode_that_waits_for_a_reset_is_shown(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b, 2);
+    b.nvml.gpus[0].mig_rc = 0;
+    bench_cycle(&b);
+    assert_false(bench_gpu(&b, 0)->is_mig_pending);
+    b.nvml.gpus[0].is_mig_pending_other = true;
+    bench_cycle(&b);
+    assert_true(bench_gpu(&b, 0)->is_mig_pending);
+    assert_false(bench_gpu(&b, 1)->is_mig_pending); /* not capable of MIG */
+    b.nvml.gpus[0].is_mig_on = true;                /* the reset has come, and the way back is asked for */
+    bench_cycle(&b);
+    assert_int_equal(bench_gpu(&b, 0)->kind, SNAPSHOT_MIG_PARENT);
+    assert_true(bench_gpu(&b, 0)->is_mig_pending);
+    b.nvml.gpus[0].is_mig_pending_other = false;
+    bench_cycle(&b);
+    assert_false(bench_gpu(&b, 0)->is_mig_pending);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -340,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_an_xid_of_an_instance_is_counted_there),
         cmocka_unit_test(test_a_lost_gpu_leaves_the_event_set),
         cmocka_unit_test(test_a_set_that_refuses_is_left_alone_for_a_while),
+        cmocka_unit_test(test_a_mig_mode_that_waits_for_a_reset_is_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,6 +20,12 @@ static const struct expectation {
     {SNAPSHOT_SM_CLOCK, 1.98e9},
     {SNAPSHOT_MEMORY_CLOCK, 2.619e9},
     {SNAPSHOT_THROTTLE_REASONS, 4},
+    {SNAPSHOT_VIOLATION_POWER, 74},
+    {SNAPSHOT_VIOLATION_THERMAL, 75},
+    {SNAPSHOT_VIOLATION_SYNC_BOOST, 76},
+    {SNAPSHOT_VIOLATION_BOARD_LIMIT, 77},
+    {SNAPSHOT_VIOLATION_LOW_UTILIZATION, 78},
+    {SNAPSHOT_VIOLATION_RELIABILITY, 79},
     {SNAPSHOT_PCIE_TX, 5e6},
     {SNAPSHOT_PCIE_RX, 6e6},
     {SNAPSHOT_PCIE_REPLAYS, 12},
@@ -27,6 +33,7 @@ static const struct expectation {
     {SNAPSHOT_PCIE_LINK_WIDTH, 16},
     {SNAPSHOT_NVLINK_TX, 7000.0 * 1024},
     {SNAPSHOT_NVLINK_RX, 8000.0 * 1024},
+    {SNAPSHOT_NVLINK_BYTES, 1000.0 * 1024},
     {SNAPSHOT_ENCODER_UTILIZATION, 7},
     {SNAPSHOT_DECODER_UTILIZATION, 8},
     {SNAPSHOT_ECC_CORRECTED, 3},
@@ -71,6 +78,8 @@ static void test_every_metric_of_a_full_board_has_its_base_unit(void **state)
         bench_field(&b, 0, (struct fake_field){NVML_FIELD_NVLINK_DATA_TX_KIB, NVML_SCOPE_ALL, NVML_VALUE_U64, 500});
     struct fake_field *link_rx =
         bench_field(&b, 0, (struct fake_field){NVML_FIELD_NVLINK_DATA_RX_KIB, NVML_SCOPE_ALL, NVML_VALUE_U64, 500});
+    for (uint32_t id = NVML_FIELD_LIMITED_NS_POWER; id <= NVML_FIELD_LIMITED_NS_RELIABILITY; id++)
+        bench_field(&b, 0, (struct fake_field){id, 0, NVML_VALUE_U64, id * (uint64_t)NS_PER_S});
     bench_cycle(&b);
     tx->value += 5000000;
     rx->value += 6000000;

@@ -444,6 +444,36 @@ static void test_fabric_states_are_known_ones(void **state)
     }
 }
 
+static void test_nvlink_bytes_are_both_directions_of_a_wide_counter(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t type;
+        uint64_t count;
+        int field_rc, rc;
+        uint64_t bytes;
+    } rows[] = {
+        {NVML_VALUE_U64, 5, 0, 0, 2 * 5 * 1024},
+        {NVML_VALUE_U64, 0, 0, 0, 0},
+        {NVML_VALUE_U32, 5, 0, NVML_RC_NOT_SUPPORTED, 0}, /* goes round within seconds */
+        {NVML_VALUE_U64, NVML_NONE_U64, 0, NVML_RC_NOT_SUPPORTED, 0},
+        {NVML_VALUE_U64, UINT64_C(1) << 60, 0, NVML_RC_IMPLAUSIBLE, 0},
+        {NVML_VALUE_U64, 5, NVML_RC_NOT_SUPPORTED, NVML_RC_NOT_SUPPORTED, 0},
+        {NVML_VALUE_U64, 5, NVML_RC_GPU_IS_LOST, NVML_RC_GPU_IS_LOST, 0},
+    };
+    struct fake *f;
+    struct nvml *n = start(&f);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        f->field = (struct nvml_field_value){.rc = rows[i].field_rc, .value_type = rows[i].type};
+        f->field.value.as_u64 = rows[i].count;
+        uint64_t bytes = 12345;
+        int rc = nvml_read_nvlink_bytes(n, fake_device(), &bytes);
+        if (rc != rows[i].rc || bytes != (rc ? 12345 : rows[i].bytes))
+            fail_msg("row %zu: rc %d, %llu", i, rc, (unsigned long long)bytes);
+    }
+    nvml_close(n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +496,7 @@ int main(void)
         cmocka_unit_test(test_a_failed_gpm_call_fails_every_metric),
         cmocka_unit_test(test_gpm_samples_name_the_gpu_instance),
         cmocka_unit_test(test_fabric_states_are_known_ones),
+        cmocka_unit_test(test_nvlink_bytes_are_both_directions_of_a_wide_counter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
