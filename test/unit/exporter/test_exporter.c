@@ -65,6 +65,44 @@ static struct snapshot_owners *make_owners(void)
                                                          .n_holdings = ARRAY_LEN(rows)});
 }
 
+/* What a pod's own processes do on a device. */
+static const struct snapshot_device *use(struct snapshot_store *store, const char *name, double utilization,
+                                         double memory_bytes)
+{
+    struct snapshot_device *d = add(store, name, SNAPSHOT_GPU, 0);
+    if (utilization >= 0)
+        snapshot_store_record(store, d, SNAPSHOT_UTILIZATION, utilization, NOW);
+    snapshot_store_record(store, d, SNAPSHOT_MEMORY_USED, memory_bytes, NOW);
+    return d;
+}
+
+/* On GPU 0 its holder and a process of no pod; on the MIG device two pods, of which the driver gives no utilization. */
+static struct snapshot *make_holders(const struct snapshot *s, struct snapshot_holder holders[4],
+                                     struct snapshot_holders *ret)
+{
+    struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+    (void)use(store, "1", 1, 2);
+    (void)use(store, "2", 30, 40);
+    (void)use(store, "3", -1, 1 << 18);
+    (void)use(store, "4", -1, 1 << 19);
+    struct snapshot *uses = snapshot_store_publish(store, NOW);
+    snapshot_store_free(store);
+    uint32_t gpu = s->devices[0].id, slice = s->devices[3].id;
+    const struct snapshot_holder rows[] = {
+        {1, gpu, "", "", "", "", false, false, 0, 1, NOW, &uses->devices[0], NULL},
+        {2, gpu, "", "ml", "trainer-0", "5b1e", true, false, 0, 1, NOW, &uses->devices[1], NULL},
+        {3, slice, "", "web", "b-\"q\"\n", "77aa", true, true, 1, 1, NOW, &uses->devices[2], NULL},
+        {4, slice, "", "web", "c", "", true, true, 1, 1, NOW, &uses->devices[3], NULL}};
+    memcpy(holders, rows, sizeof(rows));
+    *ret = (struct snapshot_holders){.taken_ns = NOW,
+                                     .sight = SNAPSHOT_SIGHT_OK,
+                                     .uses = uses,
+                                     .n_unattributed = 1,
+                                     .holders = holders,
+                                     .n_holders = ARRAY_LEN(rows)};
+    return uses;
+}
+
 static const double bounds[] = {0.001, 0.01};
 static const struct metric_desc histogram_desc = {.name = "keda_gpu_scaler_test_seconds",
                                                   .help = "Test.",
@@ -85,7 +123,14 @@ static void render_at(int64_t now_ns, enum promtext_format format, const struct 
     struct exporter *x = exporter_new(&(struct exporter_config){
         .metrics = metrics, .node_name = "node-1", .version = "1.2.3", .start_wall_ns = 1700000000 * NS_PER_S});
     struct snapshot_owners *owners = make_owners();
-    exporter_render(x, &(struct exporter_view){.snapshot = s, .owners = owners, .now_ns = now_ns}, format, out);
+    struct snapshot_holder holders[4];
+    struct snapshot_holders list;
+    bool has_holders = s && s->n_devices == 4; /* the snapshot of the golden page */
+    struct snapshot *uses = has_holders ? make_holders(s, holders, &list) : NULL;
+    struct exporter_view view = {
+        .snapshot = s, .owners = owners, .holders = has_holders ? &list : NULL, .now_ns = now_ns};
+    exporter_render(x, &view, format, out);
+    snapshot_unref(uses);
     snapshot_owners_unref(owners);
     exporter_free(x);
     metrics_free(metrics);
@@ -278,6 +323,7 @@ static void test_the_page_is_valid_for_whatever_was_read(void **state)
         header->sampler.n_error_codes = pick(&seed, 3);
         header->sampler.errors_by_code[1].code = 999;
         size_t n_devices = pick(&seed, 6);
+        n_devices -= n_devices == 4; /* as many as the golden page has, whose holders are known */
         for (size_t i = 0; i < n_devices; i++) {
             char uuid[16];
             (void)snprintf(uuid, sizeof(uuid), "GPU-%zu", i);
