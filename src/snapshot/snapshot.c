@@ -1,4 +1,5 @@
-/* What readers ask of a snapshot: names, freshness, means and peaks of the past, devices by UUID. It changes nothing.
+/* What readers ask of a snapshot: names, freshness, means and peaks of the past, processes, devices by UUID. It changes
+ * nothing.
  */
 #include "snapshot/snapshot.h"
 
@@ -233,6 +234,18 @@ bool snapshot_peak(const struct snapshot *s, const struct snapshot_device *d, en
     }
     *ret_peak = peak;
     return true;
+}
+
+const struct snapshot_process *snapshot_processes_of(const struct snapshot *s, const struct snapshot_device *d,
+                                                     size_t *ret_n)
+{
+    size_t first = 0, end;
+    while (first < s->n_processes && s->processes[first].device_id != d->id)
+        first++;
+    for (end = first; end < s->n_processes && s->processes[end].device_id == d->id;)
+        end++;
+    *ret_n = end - first;
+    return end > first ? &s->processes[first] : NULL;
 }
 
 const struct snapshot_device *snapshot_find_device(const struct snapshot *s, const char *uuid)

@@ -127,7 +127,9 @@ struct snapshot_device {
     struct snapshot_xid xids[SNAPSHOT_XIDS_MAX];
     size_t n_xids;
     /* Processes: how the last reading of the list and of each one's utilisation went, and when the last good one was.
-     * OK with no process in the snapshot: nobody is there. */
+     * OK with no process in the snapshot: nobody is there. FAILED: the list is that of the last good reading, until it
+     * is too old; then it is empty, and each process without utilisation. A MIG parent is UNSUPPORTED: its processes
+     * are those of its MIG devices. */
     struct {
         enum snapshot_status status;
         int64_t taken_ns;
@@ -220,6 +222,10 @@ bool snapshot_mean(const struct snapshot *s, const struct snapshot_device *d, en
  * less than a second apart are kept together, so that one just before the window may count. */
 bool snapshot_peak(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field, int64_t now_ns,
                    int64_t window_ns, double *ret_peak);
+
+/* The processes of one device, by pid, *ret_n of them in a row; NULL and 0 if there are none. */
+const struct snapshot_process *snapshot_processes_of(const struct snapshot *s, const struct snapshot_device *d,
+                                                     size_t *ret_n);
 
 /* By UUID, any case; NULL if there is none. */
 const struct snapshot_device *snapshot_find_device(const struct snapshot *s, const char *uuid);
@@ -350,7 +356,8 @@ struct snapshot *snapshot_store_header(struct snapshot_store *store);
  * valid until it is removed. NULL at SNAPSHOT_DEVICES_MAX. Remove an old incarnation of the UUID first: nothing here
  * does. */
 struct snapshot_device *snapshot_store_add(struct snapshot_store *store, const struct snapshot_device *device);
-/* The device of this UUID as the store has it, or NULL. The caller may change identity fields, is_lost and xids. */
+/* The device of this UUID as the store has it, or NULL. The caller may change identity fields, is_lost, xids and
+ * how the readings of processes went. */
 struct snapshot_device *snapshot_store_find(struct snapshot_store *store, const char *uuid);
 void snapshot_store_remove(struct snapshot_store *store, const char *uuid);
 void snapshot_store_remove_all(struct snapshot_store *store);
@@ -364,6 +371,12 @@ void snapshot_store_record(struct snapshot_store *store, struct snapshot_device 
                            double value, int64_t now_ns);
 /* An attempt without a value: SNAPSHOT_UNSUPPORTED or SNAPSHOT_FAILED. Sets no code: the caller may. */
 void snapshot_store_fail(struct snapshot_device *device, enum snapshot_field field, enum snapshot_status status);
+
+/* Replaces the processes of the device by a copy of these n, in any order, each pid once; device_id is filled in. They
+ * go when the device goes. Beyond SNAPSHOT_PROCESSES_MAX in all, the last devices' are left out of what is published,
+ * and counted. The device's process_list and process_utilization are the caller's to set. */
+void snapshot_store_set_processes(struct snapshot_store *store, struct snapshot_device *device,
+                                  const struct snapshot_process *processes, size_t n);
 
 /* An immutable snapshot of everything as it stands, with one reference for the caller. A frame closer than
  * 950 ms to the last kept one is in this snapshot only; at most 320 are kept: those of the longest window and one

@@ -17,6 +17,8 @@ struct entry {
     struct snapshot_device device;
     uint32_t slots;
     struct snapshot_cell cells[SNAPSHOT_SLOT_COUNT];
+    size_t n_dropped;                       /* processes that were set beyond the ceiling */
+    VEC(struct snapshot_process) processes; /* by pid; keeps its room, so that a steady device costs no memory */
 };
 
 struct snapshot_store {
@@ -66,10 +68,18 @@ struct snapshot_device *snapshot_store_add(struct snapshot_store *store, const s
     e->device.id = ++store->last_id;
     e->device.first_seen_ns = 0;
     memset(e->device.readings, 0, sizeof(e->device.readings));
+    memset(&e->device.process_list, 0, sizeof(e->device.process_list));
+    memset(&e->device.process_utilization, 0, sizeof(e->device.process_utilization));
     for (size_t i = 0; i < SNAPSHOT_SLOT_COUNT; i++)
         forget_extremes(&e->cells[i]);
     vec_push(&store->entries, e);
     return &e->device;
+}
+
+static void free_entry(struct entry *e)
+{
+    vec_fini(&e->processes);
+    free(e);
 }
 
 static size_t place_of(const struct snapshot_store *store, const char *uuid)
@@ -91,14 +101,14 @@ void snapshot_store_remove(struct snapshot_store *store, const char *uuid)
     size_t i = place_of(store, uuid);
     if (i == store->entries.len)
         return;
-    free(store->entries.items[i]);
+    free_entry(store->entries.items[i]);
     vec_remove(&store->entries, i);
 }
 
 void snapshot_store_remove_all(struct snapshot_store *store)
 {
     for (size_t i = 0; i < store->entries.len; i++)
-        free(store->entries.items[i]);
+        free_entry(store->entries.items[i]);
     store->entries.len = 0;
 }
 
@@ -166,6 +176,28 @@ void snapshot_store_fail(struct snapshot_device *device, enum snapshot_field fie
     device->readings[field].code = 0;
 }
 
+static int compare_processes(const void *left, const void *right)
+{
+    uint32_t a = ((const struct snapshot_process *)left)->pid, b = ((const struct snapshot_process *)right)->pid;
+    return a < b ? -1 : a > b;
+}
+
+void snapshot_store_set_processes(struct snapshot_store *store, struct snapshot_device *device,
+                                  const struct snapshot_process *processes, size_t n)
+{
+    (void)store;
+    struct entry *e = CONTAINER_OF(device, struct entry, device);
+    e->processes.len = 0;
+    for (size_t i = 0; i < n && i < SNAPSHOT_PROCESSES_MAX; i++) {
+        struct snapshot_process p = processes[i];
+        p.device_id = device->id;
+        vec_push(&e->processes, p);
+    }
+    e->n_dropped = n - e->processes.len;
+    if (e->processes.len > 1)
+        qsort(e->processes.items, e->processes.len, sizeof(e->processes.items[0]), compare_processes);
+}
+
 /* Extremes over the run that ends with the cell: its own, and those of the frames kept last. */
 static void fill_run(const struct snapshot_store *store, struct snapshot_seek *seek, struct snapshot_cell *c)
 {
@@ -224,19 +256,59 @@ static void keep_frame(struct snapshot_store *store, struct snapshot_frame *f)
         drop_oldest_frame(store);
 }
 
-/* A snapshot, its devices and its list of frames in one block. */
-static struct snapshot *new_snapshot(const struct snapshot *header, size_t n_devices, size_t n_frames)
+/* How much is in a snapshot. */
+struct extent {
+    size_t n_devices, n_frames, n_processes, n_processes_dropped;
+};
+
+static struct extent measure(const struct snapshot_store *store)
 {
-    size_t head = sizeof(struct snapshot_published), list = n_frames * sizeof(struct snapshot_frame *);
-    char *block = (char *)mem_new_array(1, head + list + n_devices * sizeof(struct snapshot_device));
+    struct extent x = {.n_devices = store->entries.len};
+    for (size_t i = 0; i < store->entries.len; i++) {
+        const struct entry *e = store->entries.items[i];
+        size_t room = SNAPSHOT_PROCESSES_MAX - x.n_processes;
+        size_t n = e->processes.len < room ? e->processes.len : room;
+        x.n_processes += n;
+        x.n_processes_dropped += e->processes.len - n + e->n_dropped;
+    }
+    return x;
+}
+
+/* A snapshot, its devices, their processes and its list of frames in one block. */
+static struct snapshot *new_snapshot(const struct snapshot *header, const struct extent *x)
+{
+    size_t head = sizeof(struct snapshot_published), list = x->n_frames * sizeof(struct snapshot_frame *);
+    size_t devices = x->n_devices * sizeof(struct snapshot_device);
+    char *block = (char *)mem_new_array(1, head + list + devices + x->n_processes * sizeof(struct snapshot_process));
     struct snapshot_published *p = (struct snapshot_published *)(void *)block;
     atomic_init(&p->refs, 1);
     p->snapshot = *header;
-    p->snapshot.n_frames = n_frames;
+    p->snapshot.n_frames = x->n_frames;
     p->snapshot.frames = (struct snapshot_frame *const *)(void *)(block + head);
-    p->snapshot.n_devices = n_devices;
+    p->snapshot.n_devices = x->n_devices;
     p->snapshot.devices = (const struct snapshot_device *)(void *)(block + head + list);
+    p->snapshot.n_processes = x->n_processes;
+    p->snapshot.n_processes_dropped = x->n_processes_dropped;
+    p->snapshot.processes = (const struct snapshot_process *)(void *)(block + head + list + devices);
     return &p->snapshot;
+}
+
+static void copy_devices(struct snapshot_store *store, struct snapshot *s)
+{
+    struct snapshot_device *devices = (struct snapshot_device *)(uintptr_t)s->devices;
+    struct snapshot_process *processes = (struct snapshot_process *)(uintptr_t)s->processes;
+    size_t room = s->n_processes;
+    for (size_t i = 0; i < s->n_devices; i++) {
+        struct entry *e = store->entries.items[i];
+        if (e->device.first_seen_ns == 0)
+            e->device.first_seen_ns = s->taken_ns;
+        devices[i] = e->device;
+        size_t n = e->processes.len < room ? e->processes.len : room;
+        if (n > 0)
+            memcpy(processes, e->processes.items, n * sizeof(*processes));
+        processes += n;
+        room -= n;
+    }
 }
 
 struct snapshot *snapshot_store_publish(struct snapshot_store *store, int64_t now_ns)
@@ -246,7 +318,9 @@ struct snapshot *snapshot_store_publish(struct snapshot_store *store, int64_t no
     size_t n_kept = store->frames.len;
     bool is_kept = store->frames.items[n_kept - 1] == current;
 
-    struct snapshot *s = new_snapshot(&store->header, store->entries.len, n_kept + !is_kept);
+    struct extent extent = measure(store);
+    extent.n_frames = n_kept + !is_kept;
+    struct snapshot *s = new_snapshot(&store->header, &extent);
     s->taken_ns = now_ns;
     struct snapshot_frame **frames = (struct snapshot_frame **)(uintptr_t)s->frames;
     for (size_t i = 0; i < n_kept; i++)
@@ -255,13 +329,6 @@ struct snapshot *snapshot_store_publish(struct snapshot_store *store, int64_t no
         snapshot_frame_unref(current); /* the list of kept frames holds it */
     else
         frames[n_kept] = current;
-
-    struct snapshot_device *devices = (struct snapshot_device *)(uintptr_t)s->devices;
-    for (size_t i = 0; i < s->n_devices; i++) {
-        struct snapshot_device *d = &store->entries.items[i]->device;
-        if (d->first_seen_ns == 0)
-            d->first_seen_ns = now_ns;
-        devices[i] = *d;
-    }
+    copy_devices(store, s);
     return s;
 }
