@@ -24,6 +24,20 @@ enum level { BOARD, LOAD };
     X("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", ENERGY, BOARD, BARE_COUNTER, 1e-3, true,                                 \
       "Energy since the driver was loaded (in mJ).")                                                                   \
     X("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", PCIE_REPLAYS, BOARD, BARE_COUNTER, 1, true, "PCIe replays.")                  \
+    X("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", NVLINK_BYTES, BOARD, BARE_COUNTER, 1024, true,                             \
+      "NVLink data of both directions and all links since the driver was loaded (in KiB).")                            \
+    X("DCGM_FI_DEV_POWER_VIOLATION", VIOLATION_POWER, BOARD, BARE_COUNTER, 1e-9, true,                                 \
+      "Time for which clocks were held down by power (in ns).")                                                        \
+    X("DCGM_FI_DEV_THERMAL_VIOLATION", VIOLATION_THERMAL, BOARD, BARE_COUNTER, 1e-9, true,                             \
+      "Time for which clocks were held down by temperature (in ns).")                                                  \
+    X("DCGM_FI_DEV_SYNC_BOOST_VIOLATION", VIOLATION_SYNC_BOOST, BOARD, BARE_COUNTER, 1e-9, true,                       \
+      "Time for which clocks were held down by the boost group (in ns).")                                              \
+    X("DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", VIOLATION_BOARD_LIMIT, BOARD, BARE_COUNTER, 1e-9, true,                     \
+      "Time for which clocks were held down by a limit of the board (in ns).")                                         \
+    X("DCGM_FI_DEV_LOW_UTIL_VIOLATION", VIOLATION_LOW_UTILIZATION, BOARD, BARE_COUNTER, 1e-9, true,                    \
+      "Time for which clocks were held down for lack of work (in ns).")                                                \
+    X("DCGM_FI_DEV_RELIABILITY_VIOLATION", VIOLATION_RELIABILITY, BOARD, BARE_COUNTER, 1e-9, true,                     \
+      "Time for which clocks were held down for reliability (in ns).")                                                 \
     X("DCGM_FI_DEV_GPU_UTIL", UTILIZATION, LOAD, GAUGE, 1, false, "Time in which any kernel ran (in %).")              \
     X("DCGM_FI_DEV_MEM_COPY_UTIL", MEMORY_UTILIZATION, LOAD, GAUGE, 1, false,                                          \
       "Time in which device memory was read or written (in %); not how full it is.")                                   \
@@ -56,7 +70,11 @@ enum level { BOARD, LOAD };
     X("DCGM_FI_PROF_PCIE_TX_BYTES", PCIE_TX, BOARD, GAUGE, 1, false,                                                   \
       "PCIe traffic that leaves the GPU (in bytes per second).")                                                       \
     X("DCGM_FI_PROF_PCIE_RX_BYTES", PCIE_RX, BOARD, GAUGE, 1, false,                                                   \
-      "PCIe traffic that reaches the GPU (in bytes per second).")
+      "PCIe traffic that reaches the GPU (in bytes per second).")                                                      \
+    X("DCGM_FI_PROF_NVLINK_TX_BYTES", NVLINK_TX, BOARD, GAUGE, 1, false,                                               \
+      "NVLink data that leaves the GPU, all links (in bytes per second).")                                             \
+    X("DCGM_FI_PROF_NVLINK_RX_BYTES", NVLINK_RX, BOARD, GAUGE, 1, false,                                               \
+      "NVLink data that reaches the GPU, all links (in bytes per second).")
 
 static const struct dcgm_family {
     struct promtext_family family;

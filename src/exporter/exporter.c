@@ -8,11 +8,13 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct exporter {
     struct exporter_config config;
     struct page_run runs[SNAPSHOT_DEVICES_MAX]; /* of the page in the making */
+    int64_t wall_offset_ns;                     /* wall clock less monotonic; 0 unknown */
 };
 
 struct exporter *exporter_new(const struct exporter_config *config)
@@ -62,6 +64,8 @@ static const struct device_family device_families[] = {
     ROW(PCIE_TX, 1, "pcie_transmit_bytes_per_second", GAUGE, NULL, "PCIe traffic that leaves the GPU."),
     ROW(PCIE_RX, 1, "pcie_receive_bytes_per_second", GAUGE, NULL, "PCIe traffic that reaches the GPU."),
     ROW(PCIE_REPLAYS, 1, "pcie_replays", COUNTER, NULL, "PCIe replays."),
+    ROW(NVLINK_BYTES, 1, "nvlink_bytes", COUNTER, "bytes",
+        "NVLink data of both directions and all links since the driver was loaded."),
     ROW(PCIE_LINK_GENERATION, 1, "pcie_link_generation", GAUGE, NULL,
         "PCIe generation of the link now; falls when idle."),
     ROW(PCIE_LINK_WIDTH, 1, "pcie_link_lanes", GAUGE, NULL, "PCIe lanes of the link now."),
@@ -272,11 +276,23 @@ static void render_age(struct page *page)
     }
 }
 
-static void render_xids(struct page *page)
+/* Moments of the monotonic clock as times of day. The difference of the two clocks is kept while it hardly moves, so
+ * that the time of an event does not change from scrape to scrape, and taken anew when the time of day is set. */
+static void keep_wall_offset(struct exporter *x, const struct exporter_view *view)
 {
-    static const struct promtext_family family = {
-        .name = P "xid_errors", .help = "Xid events seen since the agent started, by code.", .type = PROMTEXT_COUNTER};
-    begin(page, &family);
+    int64_t offset_ns = view->wall_ns - view->now_ns;
+    if (view->wall_ns == 0)
+        x->wall_offset_ns = 0;
+    else if (x->wall_offset_ns == 0 || llabs(offset_ns - x->wall_offset_ns) > NS_PER_S)
+        x->wall_offset_ns = offset_ns;
+}
+
+enum xid_value { XID_COUNT, XID_TIME };
+
+static void render_xids(struct page *page, const struct promtext_family *family, enum xid_value which,
+                        int64_t wall_offset_ns)
+{
+    begin(page, family);
     for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
         const struct snapshot_device *d = &page->view.snapshot->devices[i];
         for (size_t k = 0; k < d->n_xids; k++) {
@@ -286,7 +302,55 @@ static void render_xids(struct page *page)
             page_device_labels(d, &index, labels);
             (void)snprintf(xid, sizeof(xid), "%u", d->xids[k].xid);
             labels[PAGE_DEVICE_LABELS] = (struct promtext_label){"xid", xid};
-            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS + 1, (double)d->xids[k].count);
+            int64_t wall_ms = (d->xids[k].last_ns + wall_offset_ns) / NS_PER_MS;
+            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS + 1,
+                            which == XID_COUNT ? (double)d->xids[k].count : (double)wall_ms / 1000);
+        }
+    }
+}
+
+/* An event is told by when it was: a gauge of the last one would never clear, and a rate misses the first of a series
+ * (dcgm-exporter #190; nvidia_gpu_exporter's rule). */
+static void render_xid_families(struct page *page, int64_t wall_offset_ns)
+{
+    static const struct promtext_family count = {
+        .name = P "xid_errors", .help = "Xid events seen since the agent started, by code.", .type = PROMTEXT_COUNTER};
+    static const struct promtext_family last = {.name = P "xid_last_timestamp_seconds",
+                                                .help = "When the last Xid event of the code was seen.",
+                                                .unit = "seconds",
+                                                .type = PROMTEXT_GAUGE};
+    render_xids(page, &count, XID_COUNT, 0);
+    if (wall_offset_ns)
+        render_xids(page, &last, XID_TIME, wall_offset_ns);
+}
+
+/* For how long clocks were held down, by reason: counters that the driver keeps. */
+static void render_throttled_time(struct page *page)
+{
+    static const struct promtext_family family = {.name = P "throttled_seconds",
+                                                  .help = "Time for which clocks were held down for this reason.",
+                                                  .unit = "seconds",
+                                                  .type = PROMTEXT_COUNTER};
+    static const struct {
+        enum snapshot_field field;
+        const char *reason;
+    } rows[] = {{SNAPSHOT_VIOLATION_POWER, "power"},
+                {SNAPSHOT_VIOLATION_THERMAL, "thermal"},
+                {SNAPSHOT_VIOLATION_SYNC_BOOST, "sync_boost"},
+                {SNAPSHOT_VIOLATION_BOARD_LIMIT, "board_limit"},
+                {SNAPSHOT_VIOLATION_LOW_UTILIZATION, "low_utilization"},
+                {SNAPSHOT_VIOLATION_RELIABILITY, "reliability"}};
+    begin(page, &family);
+    for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
+        const struct snapshot_device *d = &page->view.snapshot->devices[i];
+        struct page_index index;
+        struct promtext_label labels[PAGE_DEVICE_LABELS + 1];
+        page_device_labels(d, &index, labels);
+        for (size_t r = 0; r < ARRAY_LEN(rows); r++) {
+            if (!snapshot_is_fresh(page->view.snapshot, d, rows[r].field, page->view.now_ns))
+                continue;
+            labels[PAGE_DEVICE_LABELS] = (struct promtext_label){"reason", rows[r].reason};
+            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS + 1, d->readings[rows[r].field].value);
         }
     }
 }
@@ -431,6 +495,7 @@ static void visit_sample(void *context, const struct metric_sample *sample)
 void exporter_render(struct exporter *x, const struct exporter_view *view, enum promtext_format format, struct buf *out)
 {
     struct page page = {.view = *view, .config = &x->config, .runs = x->runs};
+    keep_wall_offset(x, view);
     promtext_init(&page.text, out, format);
     render_build(&page);
     if (view->snapshot) {
@@ -443,7 +508,8 @@ void exporter_render(struct exporter *x, const struct exporter_view *view, enum 
         for (size_t i = 0; i < ARRAY_LEN(device_families); i++)
             render_field(&page, &device_families[i]);
         render_throttling(&page);
-        render_xids(&page);
+        render_throttled_time(&page);
+        render_xid_families(&page, x->wall_offset_ns);
         if (view->holders)
             pods_render(&page);
         if (x->config.has_dcgm)

@@ -26,6 +26,7 @@ struct exporter_view {
     const struct snapshot_owners *owners;   /* NULL: not asked for */
     const struct snapshot_holders *holders; /* NULL: not asked for */
     int64_t now_ns;                         /* ages are taken at it */
+    int64_t wall_ns;                        /* since 1970 at that moment; 0 unknown: no times of events */
 };
 /* Append the whole page. */
 void exporter_render(struct exporter *x, const struct exporter_view *view, enum promtext_format format,

@@ -5,7 +5,8 @@
 
 #include <stdio.h>
 
-#define NOW (100 * NS_PER_S)
+#define NOW  (100 * NS_PER_S)
+#define WALL (1700000000 * NS_PER_S) /* of the monotonic clock's 0 */
 
 static struct snapshot_device *add(struct snapshot_store *store, const char *uuid, enum snapshot_kind kind, int index)
 {
@@ -127,8 +128,11 @@ static void render_at(int64_t now_ns, enum promtext_format format, const struct 
     struct snapshot_holders list;
     bool has_holders = s && s->n_devices == 4; /* the snapshot of the golden page */
     struct snapshot *uses = has_holders ? make_holders(s, holders, &list) : NULL;
-    struct exporter_view view = {
-        .snapshot = s, .owners = owners, .holders = has_holders ? &list : NULL, .now_ns = now_ns};
+    struct exporter_view view = {.snapshot = s,
+                                 .owners = owners,
+                                 .holders = has_holders ? &list : NULL,
+                                 .now_ns = now_ns,
+                                 .wall_ns = WALL + now_ns};
     exporter_render(x, &view, format, out);
     snapshot_unref(uses);
     snapshot_owners_unref(owners);
@@ -302,6 +306,35 @@ static void test_a_device_that_was_never_read_has_no_age(void **state)
     assert_on_page(&page, "reading_age", false);
 }
 
+/* The times of day at which two scrapes were, and what they say of an event at second 100 of the monotonic clock. */
+static void test_the_time_of_an_event_stands_while_the_clock_does(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t now_ns, wall_ns;
+        const char *time; /* NULL: none */
+    } rows[] = {{NOW, WALL + NOW, "1700000100"},
+                {NOW + NS_PER_S, WALL + NOW + NS_PER_S + 3 * NS_PER_MS, "1700000100"}, /* nobody reads both at once */
+                {NOW + 2 * NS_PER_S, WALL + NOW + 3602 * NS_PER_S, "1700003700"},      /* the clock was set */
+                {NOW + 3 * NS_PER_S, 0, NULL}};
+    struct snapshot *s = make_snapshot();
+    struct metrics *metrics = metrics_new();
+    struct exporter *x = exporter_new(&(struct exporter_config){.metrics = metrics, .node_name = "n", .version = "1"});
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        BUF_AUTO struct buf page;
+        char line[128];
+        buf_init(&page, 1 << 20);
+        struct exporter_view view = {.snapshot = s, .now_ns = rows[i].now_ns, .wall_ns = rows[i].wall_ns};
+        exporter_render(x, &view, PROMTEXT_TEXT, &page);
+        (void)snprintf(line, sizeof(line), "xid_last_timestamp_seconds{gpu=\"0\",uuid=\"GPU-0\",xid=\"79\"} %s\n",
+                       rows[i].time ? rows[i].time : "");
+        assert_on_page(&page, rows[i].time ? line : "xid_last_timestamp", rows[i].time != NULL);
+    }
+    exporter_free(x);
+    metrics_free(metrics);
+    snapshot_unref(s);
+}
+
 /* 0 to n - 1, the same in every run. */
 static uint32_t pick(uint32_t *seed, uint32_t n)
 {
@@ -370,6 +403,7 @@ int main(void)
         cmocka_unit_test(test_readings_leave_the_page_when_they_are_old),
         cmocka_unit_test(test_what_is_newer_than_the_turn_is_not_of_negative_age),
         cmocka_unit_test(test_a_device_that_was_never_read_has_no_age),
+        cmocka_unit_test(test_the_time_of_an_event_stands_while_the_clock_does),
         cmocka_unit_test(test_the_page_is_valid_for_whatever_was_read),
         cmocka_unit_test(test_before_the_first_snapshot_there_is_a_page_without_devices),
     };
