@@ -11,23 +11,30 @@
 /* Where kubelets have their socket; mount its directory, since a restarted kubelet makes a new one. */
 #define ATTRIBUTION_SOCKET "/var/lib/kubelet/pod-resources/kubelet.sock"
 
+/* Where kubelets leave names of pods: folders by UID, links by container id. */
+#define ATTRIBUTION_POD_LOGS  "/var/log/pods"
+#define ATTRIBUTION_LOG_LINKS "/var/log/containers"
+
 struct attribution;
 struct attribution_config {
     struct net_loop *loop;
-    struct metrics *metrics; /* keda_gpu_scaler_pod_resources_* */
-    const char *path;        /* of the socket; copied */
+    struct metrics *metrics; /* keda_gpu_scaler_pod_resources_*, _process_*, _processes_* and _holders */
+    const char *path;        /* of the socket; copied; NULL = the kubelet is not asked */
     int64_t period_ns;       /* between reads; 0 = 10 s */
     const char *procfs;      /* the host's /proc; NULL = processes are not looked at. Copied, as the two below */
-    const char *pod_logs;    /* names of pods by UID; NULL = /var/log/pods */
-    const char *log_links;   /* names of pods by container id; NULL = /var/log/containers */
+    const char *pod_logs;    /* names of pods by UID; NULL = ATTRIBUTION_POD_LOGS */
+    const char *log_links;   /* names of pods by container id; NULL = ATTRIBUTION_LOG_LINKS */
     /* The newest snapshot or NULL: ids are matched with its devices. */
     const struct snapshot *(*snapshot)(void *context);
     /* Optional: a read has ended, well or not; owners as attribution_owners gives them from now on. */
     void (*changed)(void *context, const struct snapshot_owners *owners);
+    /* Optional: holders are of a newer snapshot; from inside attribution_observe, or later where /proc was looked at
+     * first. */
+    void (*seen)(void *context, const struct snapshot_holders *holders);
     void *context;
 };
 /* The first read begins after a second, or when the devices are known (attribution_refresh). Nothing here blocks; a
- * socket that is not there is tried again. NULL and an error where the path is not absolute or too long. */
+ * socket that is not there is tried again. NULL and an error where a path is not absolute or too long. */
 struct attribution *attribution_new(const struct attribution_config *config, struct err *e);
 void attribution_free(struct attribution *a); /* accepts NULL; no `changed` comes from inside */
 
@@ -36,7 +43,8 @@ void attribution_refresh(struct attribution *a);
 /* Never NULL; valid until the next turn of the loop unless referenced. */
 const struct snapshot_owners *attribution_owners(const struct attribution *a);
 
-/* A new snapshot is there: its processes are put to pods, and what each pod does is recorded. */
+/* A new snapshot is there: its processes are put to pods, and what each pod does is recorded. Where /proc has to be
+ * looked at first, holders stay those of the snapshot before until `seen` comes. */
 void attribution_observe(struct attribution *a, const struct snapshot *snapshot);
 /* Who holds and uses each device, as of the last attribution_observe and the newest owners. Never NULL; valid until the
  * next turn of the loop. */

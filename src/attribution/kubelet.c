@@ -32,8 +32,9 @@ enum reason {
         REASON_COUNT
 };
 
-struct attribution {
+struct attribution_kubelet {
     struct attribution_config config;
+    struct attribution_evidence evidence;
     char path[256], address[270];
     struct net_timer *timer;
     struct rpc_client *client;
@@ -50,20 +51,20 @@ struct attribution {
 
 /* ---- outcome ---- */
 
-static void publish(struct attribution *a, struct snapshot_owners *fresh)
+static void publish(struct attribution_kubelet *k, struct snapshot_owners *fresh)
 {
-    snapshot_owners_unref(a->owners);
-    a->owners = fresh;
-    if (a->config.changed)
-        a->config.changed(a->config.context, fresh);
+    snapshot_owners_unref(k->owners);
+    k->owners = fresh;
+    if (k->config.changed)
+        k->config.changed(k->config.context, fresh);
 }
 
 /* The look at the file comes after the failure: what is missing then is the likely reason. */
-static enum reason reason_of(const struct attribution *a, const struct err *e)
+static enum reason reason_of(const struct attribution_kubelet *k, const struct err *e)
 {
     switch (e->class) {
     case ERR_UNAVAILABLE:
-        if (access(a->path, R_OK | W_OK) == 0)
+        if (access(k->path, R_OK | W_OK) == 0)
             return REASON_UNAVAILABLE;
         return errno == EACCES ? REASON_DENIED : errno == ENOENT || errno == ENOTDIR ? REASON_NO_SOCKET : REASON_OTHER;
     case ERR_RESOURCE_EXHAUSTED: /* ours where the answer is too large, the kubelet's where it limits */
@@ -87,15 +88,16 @@ static enum reason reason_of(const struct attribution *a, const struct err *e)
 }
 
 /* State and text of a failure, for people. */
-static void describe(const struct attribution *a, enum reason reason, const struct err *e, struct snapshot_owners *ret)
+static void describe(const struct attribution_kubelet *k, enum reason reason, const struct err *e,
+                     struct snapshot_owners *ret)
 {
     ret->state = SNAPSHOT_OWNERS_FAILED;
     if (reason == REASON_NO_SOCKET) {
         ret->state = SNAPSHOT_OWNERS_NO_SOCKET;
-        (void)snprintf(ret->text, sizeof(ret->text), "no %.100s: mount the kubelet's pod-resources directory", a->path);
+        (void)snprintf(ret->text, sizeof(ret->text), "no %.100s: mount the kubelet's pod-resources directory", k->path);
     } else if (reason == REASON_DENIED) {
         ret->state = SNAPSHOT_OWNERS_DENIED;
-        (void)snprintf(ret->text, sizeof(ret->text), "may not open %.100s: run as root", a->path);
+        (void)snprintf(ret->text, sizeof(ret->text), "may not open %.100s: run as root", k->path);
     } else if (reason == REASON_UNIMPLEMENTED) {
         (void)snprintf(ret->text, sizeof(ret->text), "the kubelet has no pod-resources API v1: it needs 1.20");
     } else {
@@ -104,117 +106,117 @@ static void describe(const struct attribution *a, enum reason reason, const stru
 }
 
 /* The last good holdings with the new state, or none once they are too old. */
-static void fail(struct attribution *a, const struct err *e)
+static void fail(struct attribution_kubelet *k, const struct err *e)
 {
-    enum reason reason = reason_of(a, e);
-    struct snapshot_owners next = *a->owners;
-    metric_add(a->errors[reason], 1);
-    if (net_now_ns(a->config.loop) - next.taken_ns > HOLD_NS)
+    enum reason reason = reason_of(k, e);
+    struct snapshot_owners next = *k->owners;
+    metric_add(k->errors[reason], 1);
+    if (net_now_ns(k->config.loop) - next.taken_ns > HOLD_NS)
         next = (struct snapshot_owners){.taken_ns = 0};
-    describe(a, reason, e, &next);
-    a->n_rate_limited = reason == REASON_RATE_LIMITED ? a->n_rate_limited + 1 : 0;
-    a->is_broken = reason != REASON_RATE_LIMITED;
-    publish(a, snapshot_owners_new(&next));
+    describe(k, reason, e, &next);
+    k->n_rate_limited = reason == REASON_RATE_LIMITED ? k->n_rate_limited + 1 : 0;
+    k->is_broken = reason != REASON_RATE_LIMITED;
+    publish(k, snapshot_owners_new(&next));
 }
 
 /* When the next read begins, from now. */
-static int64_t delay_ns(const struct attribution *a)
+static int64_t delay_ns(const struct attribution_kubelet *k)
 {
-    int64_t ns = a->config.period_ns;
-    if (a->is_wanted && !a->n_rate_limited)
+    int64_t ns = k->config.period_ns;
+    if (k->is_wanted && !k->n_rate_limited)
         return SOON_NS < ns ? SOON_NS : ns;
-    for (int i = 0; i < a->n_rate_limited && ns < BACKOFF_MAX_NS; i++)
+    for (int i = 0; i < k->n_rate_limited && ns < BACKOFF_MAX_NS; i++)
         ns *= 2;
     return ns;
 }
 
 static void on_message(void *context, struct str message)
 {
-    struct attribution *a = context;
-    snapshot_owners_unref(a->answer); /* rpc lets one message through only; of two the later */
-    a->answer =
-        attribution_parse(message, a->config.snapshot(a->config.context), net_now_ns(a->config.loop), &a->answer_error);
+    struct attribution_kubelet *k = context;
+    snapshot_owners_unref(k->answer); /* rpc lets one message through only; of two the later */
+    k->answer = attribution_read_list(message, k->config.snapshot(k->config.context), &k->evidence,
+                                      net_now_ns(k->config.loop), &k->answer_error);
 }
 
 static void on_done(void *context, const struct err *status)
 {
-    struct attribution *a = context;
-    struct snapshot_owners *answer = a->answer;
-    a->call = NULL;
-    a->answer = NULL;
-    if (!a->timer) { /* attribution_free */
+    struct attribution_kubelet *k = context;
+    struct snapshot_owners *answer = k->answer;
+    k->call = NULL;
+    k->answer = NULL;
+    if (!k->timer) { /* attribution_kubelet_free */
         snapshot_owners_unref(answer);
         return;
     }
     if (status->class == ERR_NONE && answer) {
-        a->n_rate_limited = 0;
-        a->is_broken = false;
-        publish(a, answer);
+        k->n_rate_limited = 0;
+        k->is_broken = false;
+        publish(k, answer);
     } else {
         snapshot_owners_unref(answer);
-        fail(a, status->class == ERR_NONE ? &a->answer_error : status);
+        fail(k, status->class == ERR_NONE ? &k->answer_error : status);
     }
-    net_timer_start(a->timer, delay_ns(a), 0);
+    net_timer_start(k->timer, delay_ns(k), 0);
 }
 
 /* ---- reads ---- */
 
-static int dial(struct attribution *a, struct err *e)
+static int dial(struct attribution_kubelet *k, struct err *e)
 {
-    a->client = rpc_client_new(&(struct rpc_client_config){.loop = a->config.loop,
-                                                           .address = a->address,
+    k->client = rpc_client_new(&(struct rpc_client_config){.loop = k->config.loop,
+                                                           .address = k->address,
                                                            .authority = "localhost",
                                                            .max_message_bytes = ANSWER_BYTES,
                                                            .window_bytes = WINDOW_BYTES},
                                e);
-    return a->client ? 0 : -1;
+    return k->client ? 0 : -1;
 }
 
 static void start_read(void *context)
 {
-    struct attribution *a = context;
+    struct attribution_kubelet *k = context;
     struct err e;
-    if (a->call)
+    if (k->call)
         return;
-    if (a->is_broken) {
-        rpc_client_free(a->client);
-        a->client = NULL;
+    if (k->is_broken) {
+        rpc_client_free(k->client);
+        k->client = NULL;
     }
-    a->started_ns = net_now_ns(a->config.loop);
-    a->is_wanted = false;
-    metric_add(a->reads, 1);
-    (void)err_set(&a->answer_error, ERR_INTERNAL, "the kubelet answered nothing");
-    if (!a->client && dial(a, &e) < 0) {
-        fail(a, &e);
-        net_timer_start(a->timer, delay_ns(a), 0);
+    k->started_ns = net_now_ns(k->config.loop);
+    k->is_wanted = false;
+    metric_add(k->reads, 1);
+    (void)err_set(&k->answer_error, ERR_INTERNAL, "the kubelet answered nothing");
+    if (!k->client && dial(k, &e) < 0) {
+        fail(k, &e);
+        net_timer_start(k->timer, delay_ns(k), 0);
         return;
     }
-    a->call = rpc_client_start(a->client,
+    k->call = rpc_client_start(k->client,
                                &(struct rpc_client_call_config){.path = "/v1.PodResourcesLister/List",
                                                                 .deadline_ns = DEADLINE_NS,
                                                                 .message = on_message,
                                                                 .done = on_done,
-                                                                .context = a},
+                                                                .context = k},
                                "", 0); /* ListPodResourcesRequest has no fields */
 }
 
-void attribution_refresh(struct attribution *a)
+void attribution_kubelet_refresh(struct attribution_kubelet *k)
 {
-    int64_t since_ns = net_now_ns(a->config.loop) - a->started_ns;
-    a->is_wanted = true;
-    if (a->call || a->n_rate_limited)
+    int64_t since_ns = net_now_ns(k->config.loop) - k->started_ns;
+    k->is_wanted = true;
+    if (k->call || k->n_rate_limited)
         return; /* read again after it */
-    net_timer_start(a->timer, since_ns < SOON_NS && a->started_ns ? SOON_NS - since_ns : 0, 0);
+    net_timer_start(k->timer, since_ns < SOON_NS && k->started_ns ? SOON_NS - since_ns : 0, 0);
 }
 
-const struct snapshot_owners *attribution_owners(const struct attribution *a)
+const struct snapshot_owners *attribution_kubelet_owners(const struct attribution_kubelet *k)
 {
-    return a->owners;
+    return k->owners;
 }
 
 /* ---- new and free ---- */
 
-static void add_metrics(struct attribution *a)
+static void add_metrics(struct attribution_kubelet *k)
 {
     static const struct metric_desc reads = {.name = "keda_gpu_scaler_pod_resources_reads",
                                              .help = "Reads of the kubelet's pod-resources begun.",
@@ -226,39 +228,41 @@ static void add_metrics(struct attribution *a)
 #define X(id, name) (name),
     static const char *const names[] = {REASONS(X)};
 #undef X
-    a->reads = metric_only(metric_register(a->config.metrics, &reads));
+    k->reads = metric_only(metric_register(k->config.metrics, &reads));
     for (size_t i = 0; i < REASON_COUNT; i++)
-        a->errors[i] = metric_series(metric_register(a->config.metrics, &errors), &names[i]);
+        k->errors[i] = metric_series(metric_register(k->config.metrics, &errors), &names[i]);
 }
 
-struct attribution *attribution_new(const struct attribution_config *config, struct err *e)
+struct attribution_kubelet *attribution_kubelet_new(const struct attribution_config *config,
+                                                    const struct attribution_evidence *evidence, struct err *e)
 {
     const char *path = strncmp(config->path, "unix:", 5) == 0 ? config->path + 5 : config->path;
-    struct attribution *a = mem_new(struct attribution);
-    a->config = *config;
-    if (a->config.period_ns <= 0)
-        a->config.period_ns = PERIOD_NS;
-    bool is_whole = str_copy(a->path, sizeof(a->path), str_of(path));
-    (void)snprintf(a->address, sizeof(a->address), "unix:%s", a->path);
-    if (!is_whole || *a->path != '/' || dial(a, e) < 0) {
+    struct attribution_kubelet *k = mem_new(struct attribution_kubelet);
+    k->config = *config;
+    k->evidence = *evidence;
+    if (k->config.period_ns <= 0)
+        k->config.period_ns = PERIOD_NS;
+    bool is_whole = str_copy(k->path, sizeof(k->path), str_of(path));
+    (void)snprintf(k->address, sizeof(k->address), "unix:%s", k->path);
+    if (!is_whole || *k->path != '/' || dial(k, e) < 0) {
         (void)err_set(e, ERR_INVALID_ARGUMENT, "pod-resources socket \"%.200s\": must be an absolute path", path);
-        free(a);
+        free(k);
         return NULL;
     }
-    add_metrics(a);
-    a->owners = snapshot_owners_new(&(struct snapshot_owners){.state = SNAPSHOT_OWNERS_STARTING});
-    a->timer = net_timer_new(config->loop, start_read, a);
-    net_timer_start(a->timer, SOON_NS < a->config.period_ns ? SOON_NS : a->config.period_ns, 0);
-    return a;
+    add_metrics(k);
+    k->owners = snapshot_owners_new(&(struct snapshot_owners){.state = SNAPSHOT_OWNERS_STARTING});
+    k->timer = net_timer_new(config->loop, start_read, k);
+    net_timer_start(k->timer, SOON_NS < k->config.period_ns ? SOON_NS : k->config.period_ns, 0);
+    return k;
 }
 
-void attribution_free(struct attribution *a)
+void attribution_kubelet_free(struct attribution_kubelet *k)
 {
-    if (!a)
+    if (!k)
         return;
-    net_timer_free(a->timer);
-    a->timer = NULL;
-    rpc_client_free(a->client);
-    snapshot_owners_unref(a->owners);
-    free(a);
+    net_timer_free(k->timer);
+    k->timer = NULL;
+    rpc_client_free(k->client);
+    snapshot_owners_unref(k->owners);
+    free(k);
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 enum {
-    TEXT_MAX = 320,        /* of a name; the API allows 253 */
     TEXTS_BYTES = 4 << 20, /* of all holdings */
     IDS_MAX = 16384,       /* of GPUs in one answer, repeats included; more are counted as dropped */
 };
@@ -98,6 +97,7 @@ enum {
 
 struct list {
     const struct snapshot *snapshot;
+    const struct attribution_evidence *evidence;
     struct snapshot_owners owners; /* counts */
     struct arena texts;
     VEC(struct snapshot_holding) holdings;
@@ -116,7 +116,9 @@ struct source {
 
 static const char *keep(struct list *l, struct str text)
 {
-    return text.len == 0 ? "" : arena_strndup(&l->texts, text.ptr, text.len < TEXT_MAX ? text.len : TEXT_MAX);
+    return text.len == 0
+               ? ""
+               : arena_strndup(&l->texts, text.ptr, text.len < ATTRIBUTION_NAME_MAX ? text.len : ATTRIBUTION_NAME_MAX);
 }
 
 /* Was the id listed for this container before? It comes once for each NUMA node of the device. */
@@ -276,14 +278,23 @@ static bool is_exclusive(const struct snapshot_holding *h)
     return !h->is_dra && !h->is_shared;
 }
 
-/* Does a later pod of the list have this one's device? */
+static bool is_alive(const struct list *l, const struct snapshot_holding *h)
+{
+    return l->evidence && l->evidence->is_alive(l->evidence->context, h->uuid, h->ns, h->pod);
+}
+
+/* Does another pod hold this one's device by better right: it has a process there and this one has none, or it is later
+ * in the list? */
 static bool is_superseded(const struct list *l, size_t i)
 {
     const struct snapshot_holding *a = &l->holdings.items[i];
-    for (size_t k = i + 1; *a->uuid && is_exclusive(a) && k < l->holdings.len; k++) {
+    for (size_t k = 0; *a->uuid && is_exclusive(a) && k < l->holdings.len; k++) {
         const struct snapshot_holding *b = &l->holdings.items[k];
-        if (strcmp(a->uuid, b->uuid) == 0 && !is_same_pod(a, b) && is_exclusive(b) &&
-            strcmp(a->resource, b->resource) == 0)
+        if (k == i || strcmp(a->uuid, b->uuid) != 0 || is_same_pod(a, b) || !is_exclusive(b) ||
+            strcmp(a->resource, b->resource) != 0)
+            continue;
+        bool is_a_alive = is_alive(l, a), is_b_alive = is_alive(l, b);
+        if (is_a_alive == is_b_alive ? k > i : is_b_alive)
             return true;
     }
     return false;
@@ -291,15 +302,18 @@ static bool is_superseded(const struct list *l, size_t i)
 
 static void drop_superseded(struct list *l)
 {
+    VEC(bool) superseded = {0};
+    for (size_t i = 0; i < l->holdings.len; i++)
+        vec_push(&superseded, is_superseded(l, i));
     size_t n = 0;
     for (size_t i = 0; i < l->holdings.len; i++) {
-        if (is_superseded(l, i)) {
+        if (superseded.items[i])
             l->owners.n_superseded++;
-            continue;
-        }
-        l->holdings.items[n++] = l->holdings.items[i];
+        else
+            l->holdings.items[n++] = l->holdings.items[i];
     }
     l->holdings.len = n;
+    vec_fini(&superseded);
 }
 
 /* Pods with claims on one device, or a device under two resource names. */
@@ -315,10 +329,12 @@ static void mark_shared(struct list *l)
     }
 }
 
-struct snapshot_owners *attribution_parse(struct str answer, const struct snapshot *snapshot, int64_t now_ns,
-                                          struct err *e)
+struct snapshot_owners *attribution_read_list(struct str answer, const struct snapshot *snapshot,
+                                              const struct attribution_evidence *evidence, int64_t now_ns,
+                                              struct err *e)
 {
-    struct list l = {.snapshot = snapshot, .owners = {.taken_ns = now_ns, .state = SNAPSHOT_OWNERS_OK}};
+    struct list l = {
+        .snapshot = snapshot, .evidence = evidence, .owners = {.taken_ns = now_ns, .state = SNAPSHOT_OWNERS_OK}};
     struct snapshot_owners *made = NULL;
     arena_init(&l.texts, TEXTS_BYTES);
     if (walk_list(&l, answer) < 0) {
@@ -334,4 +350,10 @@ struct snapshot_owners *attribution_parse(struct str answer, const struct snapsh
     vec_fini(&l.seen);
     arena_fini(&l.texts);
     return made;
+}
+
+struct snapshot_owners *attribution_parse(struct str answer, const struct snapshot *snapshot, int64_t now_ns,
+                                          struct err *e)
+{
+    return attribution_read_list(answer, snapshot, NULL, now_ns, e);
 }

@@ -1,5 +1,5 @@
-/* The owners of devices as one immutable block with a reference count, and the look-up by device. Where they come from
- * is attribution's business. */
+/* The owners of devices as one immutable block with a reference count, the look-up by device, and the names of states.
+ * Where owners and holders come from is attribution's business. */
 #include "snapshot/snapshot.h"
 
 #include <stdatomic.h>
