@@ -4,7 +4,6 @@
 #include "agent/agent_private.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,38 +115,10 @@ static void log_refusal(void *context, const struct service_refusal *r)
 
 /* ---- stop ---- */
 
-/* A listener's last connection is gone, or its time is over. */
-static void on_drained(void *context)
+static void on_drain(void *context)
 {
     struct agent *a = context;
-    if (--a->n_draining == 0)
-        net_loop_stop(a->loop);
-}
-
-static void start_drain(void *context)
-{
-    struct agent *a = context;
-    a->n_draining = a->n_listeners;
-    for (size_t i = 0; i < a->n_listeners; i++) /* at least one */
-        net_listener_drain(a->listeners[i], a->config->drain_ns, on_drained, a);
-}
-
-/* NOT_SERVING first, so that nobody new comes; a second signal ends it at once. */
-static void on_terminate(void *context)
-{
-    struct agent *a = context;
-    if (a->is_draining) {
-        log_warn("agent", "second signal: ends at once");
-        net_loop_stop(a->loop);
-        return;
-    }
-    a->is_draining = true;
-    log_info("agent", "draining");
     service_drain(a->service);
-    if (a->config->shutdown_delay_ns > 0)
-        net_timer_start(a->delay, a->config->shutdown_delay_ns, 0);
-    else
-        start_drain(a);
 }
 
 /* ---- reload and other signals ---- */
@@ -170,8 +141,6 @@ static void on_hangup(void *context)
 {
     struct agent *a = context;
     struct err e;
-    if (a->tls)
-        net_tls_reload(a->tls);
     if (!a->config->reload)
         return;
     struct agent_reloadable next = {.defaults = NULL};
@@ -181,7 +150,7 @@ static void on_hangup(void *context)
     }
     apply(a, &next);
     service_reload(a->service);
-    log_info("agent", "reloaded", LOG_INT("metrics", next.n_defaults), LOG_BOOL("tls", a->tls != NULL));
+    log_info("agent", "reloaded", LOG_INT("metrics", next.n_defaults), LOG_BOOL("tls", daemon_has_tls(a->daemon)));
 }
 
 static void on_usr2(void *context)
@@ -215,80 +184,21 @@ static void on_second(void *context)
     service_tick(a->service);
     log_stuck_call(a);
     const char *reason = gpu_restart_reason(a->sampler);
-    if (reason && !a->is_draining) {
+    if (reason && !daemon_is_draining(a->daemon)) {
         log_error("agent", "only a restart can help; exits", LOG_STR("reason", reason));
-        a->exit_code = 1;
-        on_terminate(a);
+        daemon_end(a->daemon, 1);
     }
 }
 
 /* ---- start ---- */
 
-static int add_listener(struct agent *a, const char *address, struct net_tls *tls, struct err *e)
-{
-    struct net_listen_config config = {
-        .address = address,
-        .tls = tls,
-        .h2 = rpc_server_protocol(a->rpc),
-        .http1 = http_server_protocol(a->http),
-        .limits = &a->config->limits,
-    };
-    struct net_listener *listener = net_listen(a->loop, &config, e);
-    if (!listener)
-        return -1;
-    a->listeners[a->n_listeners++] = listener;
-    log_info("agent", "listening", LOG_STR("address", net_listener_address(listener)), LOG_BOOL("tls", tls != NULL));
-    return 0;
-}
-
-static void on_tls_reload(void *context, const struct err *error)
-{
-    (void)context;
-    if (error)
-        log_error("agent", "new certificate files are refused; the old ones stay", LOG_STR("error", error->text));
-    else
-        log_info("agent", "new certificate files are in use");
-}
-
-static int listen_all(struct agent *a, struct err *e)
-{
-    const struct agent_config *c = a->config;
-    if (c->tls.cert && !(a->tls = net_tls_server_new(a->loop, &c->tls, e)))
-        return -1;
-    if (a->tls)
-        net_tls_on_reload(a->tls, on_tls_reload, a);
-    for (size_t i = 0; i < c->n_listen; i++)
-        if (add_listener(a, c->listen[i], a->tls, e) < 0)
-            return -1;
-    if (c->metrics_listen && add_listener(a, c->metrics_listen, c->is_metrics_tls ? a->tls : NULL, e) < 0)
-        return -1;
-    return c->probe_listen ? add_listener(a, c->probe_listen, NULL, e) : 0;
-}
-
-static int add_signals(struct agent *a, struct err *e)
-{
-    static const struct {
-        int number;
-        void (*handler)(void *);
-    } rows[] = {{SIGTERM, on_terminate}, {SIGINT, on_terminate}, {SIGHUP, on_hangup}, {SIGUSR2, on_usr2}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        a->signals[a->n_signals] = net_signal_new(a->loop, rows[i].number, rows[i].handler, a, e);
-        if (!a->signals[a->n_signals++])
-            return -1;
-    }
-    return 0;
-}
-
 static void build_servers(struct agent *a)
 {
     const struct agent_config *c = a->config;
-    a->gets = net_gets_new();
-    a->http = http_server_new(a->gets, a->metrics);
-    a->rpc = rpc_server_new(&(struct rpc_server_config){.loop = a->loop, .metrics = a->metrics, .gets = a->gets});
     apply(a, &c->reloadable);
     a->service = service_new(&(struct service_config){
         .metrics = a->metrics,
-        .server = a->rpc,
+        .server = daemon_rpc(a->daemon),
         .triggers = a->triggers,
         .source = {current_snapshot, current_ns, a},
         .has_reflection = c->has_reflection,
@@ -298,8 +208,8 @@ static void build_servers(struct agent *a)
     });
     a->exporter = exporter_new(&(struct exporter_config){
         .metrics = a->metrics,
-        .node_name = c->node_name,
-        .version = c->version,
+        .node_name = c->daemon.node_name,
+        .version = c->daemon.version,
         .start_wall_ns = time_wall_ns(),
         .has_dcgm = c->has_dcgm_metrics,
     });
@@ -318,17 +228,34 @@ static int start_attribution(struct agent *a, struct err *e)
     return a->attribution ? 0 : -1;
 }
 
+struct daemon_program agent_program(struct agent *a)
+{
+    return (struct daemon_program){
+        .draining = on_drain,
+        .hangup = on_hangup,
+        .usr2 = on_usr2,
+        .verbose = agent_write_driver,
+        .pages = "/metrics\n",
+        .services = "externalscaler.ExternalScaler, grpc.health.v1.Health, kedagpuscaler.v1.Node, "
+                    "kedagpuscaler.fleet.v1.Fleet",
+        .context = a,
+    };
+}
+
 /* Listen first, load NVML after: a node without a driver is a state to report. */
 static int start(struct agent *a, struct err *e)
 {
-    a->loop = net_loop_new(a->metrics, e);
-    if (!a->loop)
+    struct daemon_config daemon = a->config->daemon;
+    struct daemon_program program = agent_program(a);
+    daemon.mode = "agent";
+    a->daemon = daemon_new(&daemon, &program, a->metrics, e);
+    if (!a->daemon)
         return -1;
+    a->loop = daemon_loop(a->daemon);
     build_servers(a);
     a->wakeup = net_wakeup_new(a->loop, on_wakeup, a, e);
-    if (!a->wakeup || add_signals(a, e) < 0 || listen_all(a, e) < 0)
+    if (!a->wakeup || daemon_listen(a->daemon, e) < 0)
         return -1;
-    a->delay = net_timer_new(a->loop, start_drain, a);
     a->second = net_timer_new(a->loop, on_second, a);
     net_timer_start(a->second, NS_PER_S, NS_PER_S);
     if (a->config->pod_resources && start_attribution(a, e) < 0)
@@ -341,24 +268,17 @@ static void stop(struct agent *a)
 {
     if (a->sampler && !gpu_stop(a->sampler))
         log_warn("nvml", "left the sampler behind in a driver call that does not return");
-    for (size_t i = 0; i < a->n_listeners; i++)
-        net_listener_free(a->listeners[i]);
-    for (size_t i = 0; i < a->n_signals; i++)
-        net_signal_free(a->signals[i]);
     attribution_free(a->attribution);
     net_timer_free(a->second);
-    net_timer_free(a->delay);
     net_wakeup_free(a->wakeup);
-    rpc_server_free(a->rpc);
-    http_server_free(a->http);
+    if (a->daemon)
+        daemon_close(a->daemon);
     service_free(a->service);
     exporter_free(a->exporter);
     trigger_cache_free(a->triggers);
     free(a->reloadable.defaults);
-    net_gets_free(a->gets);
-    net_tls_free(a->tls);
     snapshot_unref(a->snapshot);
-    net_loop_free(a->loop);
+    daemon_free(a->daemon);
     metrics_free(a->metrics);
 }
 
@@ -366,19 +286,21 @@ int agent_run(const struct agent_config *config)
 {
     struct agent a = {.config = config, .metrics = metrics_new()};
     struct err e;
+    int exit_code;
     log_configure(config->reloadable.log_level, config->reloadable.log_format);
-    log_info("agent", "starting", LOG_STR("version", config->version), LOG_STR("node", config->node_name));
+    log_info("agent", "starting", LOG_STR("version", config->daemon.version),
+             LOG_STR("node", config->daemon.node_name));
     if (start(&a, &e) < 0) {
         log_error("agent", "cannot start", LOG_STR("error", e.text));
-        a.exit_code = e.class == ERR_INVALID_ARGUMENT ? 2 : 1;
+        exit_code = e.class == ERR_INVALID_ARGUMENT ? 2 : 1;
     } else {
         if (config->started)
-            config->started(config->started_context, a.loop, net_listener_address(a.listeners[0]));
-        net_loop_run(a.loop);
+            config->started(config->started_context, a.loop, daemon_address(a.daemon));
+        exit_code = daemon_run(a.daemon);
         if (config->stopping)
             config->stopping(config->started_context);
-        log_info("agent", "stopped", LOG_INT("exit_code", a.exit_code));
+        log_info("agent", "stopped", LOG_INT("exit_code", exit_code));
     }
     stop(&a);
-    return a.exit_code;
+    return exit_code;
 }

@@ -4,12 +4,11 @@
 #define AGENT_AGENT_H
 
 #include "base/base.h"
+#include "daemon/daemon.h"
 #include "gpu/gpu.h"
 #include "log/log.h"
 #include "net/net.h"
 #include "trigger/trigger.h"
-
-enum { AGENT_LISTEN_MAX = 8 };
 
 /* What a reload may change. */
 struct agent_reloadable {
@@ -21,20 +20,11 @@ struct agent_reloadable {
 
 /* What the command line, environment and file came to. Texts outlive the agent. */
 struct agent_config {
-    const char *listen[AGENT_LISTEN_MAX]; /* gRPC (and GET) addresses; at least one */
-    size_t n_listen;
-    const char *metrics_listen; /* NULL = off */
-    const char *probe_listen;   /* NULL = off; always plaintext: the kubelet's probes know no client certificate */
-    struct net_tls_files tls;   /* cert NULL = plaintext */
-    bool is_metrics_tls;        /* the metrics port speaks TLS too */
+    struct daemon_config daemon; /* mode is filled in by the agent */
     struct gpu_config gpu;
-    struct net_limits limits;
     const char *pod_resources; /* socket of the kubelet's pod-resources; NULL = owners are not asked for */
-    const char *node_name;     /* "" unknown */
     bool has_reflection;
-    bool has_dcgm_metrics;     /* the families of dcgm-exporter on /metrics too */
-    int64_t drain_ns;          /* longest time from SIGTERM to exit */
-    int64_t shutdown_delay_ns; /* NOT_SERVING, but still serving, before the drain starts */
+    bool has_dcgm_metrics; /* the families of dcgm-exporter on /metrics too */
     struct agent_reloadable reloadable;
     /* SIGHUP: read the configuration again. 0 and all of *ret, or -1 and an error: the old one stays. May be NULL. */
     int (*reload)(void *context, struct agent_reloadable *ret, struct err *e);
@@ -44,7 +34,6 @@ struct agent_config {
     /* Called on the loop before it ends (may be NULL): what `started` made in it goes. */
     void (*stopping)(void *context);
     void *started_context;
-    const char *version, *build; /* "0.1.0", "gcc 12.2" */
 };
 
 /* Runs until a signal ends it. Returns the exit code of the program: 0 after a drain, 1 after a failure that was logged

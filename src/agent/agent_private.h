@@ -9,39 +9,32 @@
 #include "rpc/rpc.h"
 #include "service/service.h"
 
-enum { AGENT_LISTENERS_MAX = AGENT_LISTEN_MAX + 2 };
-
 struct agent {
     const struct agent_config *config;
     struct agent_reloadable reloadable; /* as in force */
-    struct net_loop *loop;
+    struct daemon *daemon;
+    struct net_loop *loop; /* the daemon's */
     struct metrics *metrics;
-    struct net_gets *gets;
-    struct http_server *http;
-    struct rpc_server *rpc;
     struct trigger_cache *triggers;
     struct service *service;
     struct exporter *exporter;
     struct attribution *attribution; /* NULL = not asked for */
-    struct net_tls *tls;
-    struct net_listener *listeners[AGENT_LISTENERS_MAX];
-    size_t n_listeners;
     struct gpu_sampler *sampler;
     struct net_wakeup *wakeup;
-    struct net_timer *second, *delay; /* each second; once, before the drain */
-    struct net_signal *signals[5];
-    size_t n_signals;
+    struct net_timer *second;        /* each second */
     const struct snapshot *snapshot; /* a reference; NULL before the first */
     enum snapshot_driver_state logged_driver;
     enum snapshot_owners_state logged_owners; /* STARTING: nothing logged yet */
-    bool has_logged_driver, is_draining, is_stuck;
+    bool has_logged_driver, is_stuck;
     int64_t next_refusal_ns; /* no refusal is logged before */
     int64_t unlogged_refusals;
-    size_t n_draining;
-    int exit_code;
 };
 
-/* /livez, /readyz, /healthz, /version and the index. */
+/* What the daemon asks of the agent. */
+struct daemon_program agent_program(struct agent *a);
+/* The driver's state, for ?verbose of health pages; context is the agent. */
+void agent_write_driver(void *context, struct buf *out);
+/* /metrics. */
 void agent_add_pages(struct agent *a);
 /* Log what changed in the driver's state and devices since the last snapshot. */
 void agent_log_snapshot(struct agent *a, const struct snapshot *previous, const struct snapshot *now);

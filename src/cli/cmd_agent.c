@@ -202,28 +202,29 @@ static int fill_listeners(struct option_set *set, struct agent_config *config, s
 {
     size_t n;
     char *const *listen = option_list(set, "listen", &n);
-    if (n > AGENT_LISTEN_MAX)
-        return err_set(e, ERR_INVALID_ARGUMENT, "--listen: at most %d addresses", AGENT_LISTEN_MAX);
+    if (n > DAEMON_LISTEN_MAX)
+        return err_set(e, ERR_INVALID_ARGUMENT, "--listen: at most %d addresses", DAEMON_LISTEN_MAX);
     for (size_t i = 0; i < n; i++)
-        config->listen[i] = listen[i];
-    config->n_listen = n;
+        config->daemon.listen[i] = listen[i];
+    config->daemon.n_listen = n;
     if (n == 0) {
         (void)snprintf(port_address, sizeof(port_address), ":%d", (int)option_int(set, "port"));
-        config->listen[config->n_listen++] = port_address;
+        config->daemon.listen[config->daemon.n_listen++] = port_address;
     }
-    config->metrics_listen = address_of_port(set, "metrics-listen", "metrics-port", metrics_address);
-    config->probe_listen = address_of_port(set, "probe-listen", "probe-port", probe_address);
+    config->daemon.metrics_listen = address_of_port(set, "metrics-listen", "metrics-port", metrics_address);
+    config->daemon.probe_listen = address_of_port(set, "probe-listen", "probe-port", probe_address);
     return 0;
 }
 
 static int fill_tls(const struct option_set *set, struct agent_config *config, struct err *e)
 {
-    config->tls = (struct net_tls_files){.cert = option_text_or_null(set, "tls-cert"),
-                                         .key = option_text_or_null(set, "tls-key"),
-                                         .ca = option_text_or_null(set, "tls-client-ca")};
-    config->is_metrics_tls = option_bool(set, "metrics-tls");
-    bool has_pair = config->tls.cert && config->tls.key;
-    if (!has_pair && (config->tls.cert || config->tls.key || config->tls.ca || config->is_metrics_tls))
+    config->daemon.tls = (struct net_tls_files){.cert = option_text_or_null(set, "tls-cert"),
+                                                .key = option_text_or_null(set, "tls-key"),
+                                                .ca = option_text_or_null(set, "tls-client-ca")};
+    config->daemon.is_metrics_tls = option_bool(set, "metrics-tls");
+    bool has_pair = config->daemon.tls.cert && config->daemon.tls.key;
+    if (!has_pair &&
+        (config->daemon.tls.cert || config->daemon.tls.key || config->daemon.tls.ca || config->daemon.is_metrics_tls))
         return err_set(
             e, ERR_INVALID_ARGUMENT,
             "TLS needs both --tls-cert and --tls-key; --tls-client-ca and --metrics-tls only work with them");
@@ -245,11 +246,11 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
     if (fill_reloadable(set, &config->reloadable, e) < 0 || fill_listeners(set, config, e) < 0 ||
         fill_tls(set, config, e) < 0)
         return -1;
-    config->limits = net_limits_default;
+    config->daemon.limits = net_limits_default;
     size_t n;
     char *const *limits = option_list(set, "limit", &n);
     for (size_t i = 0; i < n; i++)
-        if (set_limit(&config->limits, limits[i], e) < 0)
+        if (set_limit(&config->daemon.limits, limits[i], e) < 0)
             return -1;
     config->gpu = (struct gpu_config){
         .library_path = option_text_or_null(set, "nvml-library"),
@@ -258,13 +259,13 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
         .restart_after_ns = option_duration(set, "restart-after"),
     };
     config->pod_resources = option_text_or_null(set, "pod-resources");
-    config->node_name = node_name(set);
+    config->daemon.node_name = node_name(set);
     config->has_dcgm_metrics = option_bool(set, "dcgm-metrics");
     config->has_reflection = option_bool(set, "grpc-reflection");
-    config->drain_ns = option_duration(set, "drain-timeout");
-    config->shutdown_delay_ns = option_duration(set, "shutdown-delay");
-    config->version = CLI_VERSION;
-    config->build = cli_compiler();
+    config->daemon.drain_ns = option_duration(set, "drain-timeout");
+    config->daemon.shutdown_delay_ns = option_duration(set, "shutdown-delay");
+    config->daemon.version = CLI_VERSION;
+    config->daemon.build = cli_compiler();
     return 0;
 }
 
@@ -318,7 +319,7 @@ static void print_config(const struct option_set *set, const struct agent_config
     (void)buf_append_str(&text, "# limits in force:\n");
     for (size_t i = 0; i < NET_LIMIT_COUNT; i++)
         (void)buf_printf(&text, "#   %s=%lld\n", net_limit_name((enum net_limit)i),
-                         (long long)config->limits.values[i]);
+                         (long long)config->daemon.limits.values[i]);
     (void)fputs(buf_cstr(&text), stdout);
 }
 

@@ -391,19 +391,19 @@ static void remove_simulation(const struct demo *d)
 static int run_agent(struct demo *d, const struct option_set *set)
 {
     struct agent_config config = {
-        .listen = {option_text(set, "listen")},
-        .n_listen = 1,
-        .limits = net_limits_default,
-        .node_name = "demo",
+        .daemon = {.listen = {option_text(set, "listen")},
+                   .n_listen = 1,
+                   .limits = net_limits_default,
+                   .node_name = "demo",
+                   .drain_ns = 2 * NS_PER_S,
+                   .version = CLI_VERSION,
+                   .build = cli_compiler()},
         .has_reflection = true,
         .has_dcgm_metrics = true,
-        .drain_ns = 2 * NS_PER_S,
         .gpu = {.library_path = *d->library ? d->library : NULL, .period_ns = d->step_ns / 4},
         .started = on_started,
         .stopping = on_stopping,
         .started_context = d,
-        .version = CLI_VERSION,
-        .build = cli_compiler(),
     };
     (void)log_parse_level(option_text(set, "log-level"), &config.reloadable.log_level);
     return agent_run(&config);

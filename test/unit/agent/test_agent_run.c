@@ -90,13 +90,13 @@ static void play(struct script *s, bool (*const *steps)(struct script *))
 {
     s->steps = steps;
     s->config.gpu.library_path = "/nonexistent/libnvidia-ml.so.1";
-    s->config.limits = net_limits_default;
-    s->config.node_name = "gpu-7";
-    s->config.version = s->config.build = "1";
-    if (s->config.n_listen == 0)
-        s->config.listen[s->config.n_listen++] = "127.0.0.1:0";
-    if (s->config.drain_ns == 0)
-        s->config.drain_ns = 20 * NS_PER_S;
+    s->config.daemon.limits = net_limits_default;
+    s->config.daemon.node_name = "gpu-7";
+    s->config.daemon.version = s->config.daemon.build = "1";
+    if (s->config.daemon.n_listen == 0)
+        s->config.daemon.listen[s->config.daemon.n_listen++] = "127.0.0.1:0";
+    if (s->config.daemon.drain_ns == 0)
+        s->config.daemon.drain_ns = 20 * NS_PER_S;
     s->config.reloadable.defaults = one_default(80);
     s->config.reloadable.n_defaults = 1;
     s->config.reload = reload;
@@ -256,7 +256,7 @@ static bool reload_came(struct script *s)
 
 static bool delay_passes(struct script *s)
 {
-    net_loop_skip(s->loop, s->config.shutdown_delay_ns);
+    net_loop_skip(s->loop, s->config.daemon.shutdown_delay_ns);
     return true;
 }
 
@@ -283,7 +283,7 @@ static void test_during_the_delay_it_serves_as_not_ready(void **state)
 {
     (void)state;
     SCRIPT(s);
-    s.config.shutdown_delay_ns = 100 * NS_PER_S;
+    s.config.daemon.shutdown_delay_ns = 100 * NS_PER_S;
     PLAY(s, open_watch, watch_serves, terminate, watch_serves_no_longer, check_begins, check_does_not_serve, open_spec,
          has_first_spec, delay_passes);
     assert_int_equal(s.exit_code, 0);
@@ -295,7 +295,7 @@ static void test_a_second_signal_ends_it_at_once(void **state)
 {
     (void)state;
     SCRIPT(s);
-    s.config.shutdown_delay_ns = 1000 * NS_PER_S;
+    s.config.daemon.shutdown_delay_ns = 1000 * NS_PER_S;
     PLAY(s, open_watch, watch_serves, terminate, watch_serves_no_longer, terminate);
     assert_int_equal(s.exit_code, 0);
     assert_int_equal(count(s.log, "second signal: ends at once"), 1);
@@ -329,7 +329,7 @@ static void test_sighup_while_it_drains_does_no_harm(void **state)
 {
     (void)state;
     SCRIPT(s);
-    s.config.shutdown_delay_ns = 100 * NS_PER_S;
+    s.config.daemon.shutdown_delay_ns = 100 * NS_PER_S;
     PLAY(s, open_spec, has_first_spec, open_watch, watch_serves, terminate, watch_serves_no_longer, hang_up,
          has_second_spec, delay_passes);
     assert_int_equal(s.exit_code, 0);
@@ -342,7 +342,7 @@ static void test_unix_sockets_alone_are_enough(void **state)
     char address[64];
     (void)snprintf(address, sizeof(address), "unix:/tmp/test_agent_run.%d", (int)getpid());
     SCRIPT(s);
-    s.config.listen[s.config.n_listen++] = address;
+    s.config.daemon.listen[s.config.daemon.n_listen++] = address;
     PLAY(s, check_begins, check_serves, terminate);
     assert_int_equal(s.exit_code, 0);
     assert_string_equal(s.address, address);
@@ -354,10 +354,10 @@ static void test_every_listener_is_drained(void **state)
 {
     (void)state;
     SCRIPT(s);
-    s.config.listen[s.config.n_listen++] = "127.0.0.1:0";
-    s.config.listen[s.config.n_listen++] = "127.0.0.1:0";
-    s.config.metrics_listen = "127.0.0.1:0";
-    s.config.probe_listen = "127.0.0.1:0";
+    s.config.daemon.listen[s.config.daemon.n_listen++] = "127.0.0.1:0";
+    s.config.daemon.listen[s.config.daemon.n_listen++] = "127.0.0.1:0";
+    s.config.daemon.metrics_listen = "127.0.0.1:0";
+    s.config.daemon.probe_listen = "127.0.0.1:0";
     PLAY(s, open_watch, watch_serves, terminate);
     assert_int_equal(s.exit_code, 0);
     assert_int_equal(s.watch.status.class, ERR_NONE);
@@ -368,8 +368,8 @@ static void test_an_address_that_cannot_be_had_is_exit_1_with_the_reason(void **
 {
     (void)state;
     SCRIPT(s);
-    s.config.listen[s.config.n_listen++] = "127.0.0.1:0";
-    s.config.metrics_listen = "192.0.2.1:9090"; /* TEST-NET-1: nobody's */
+    s.config.daemon.listen[s.config.daemon.n_listen++] = "127.0.0.1:0";
+    s.config.daemon.metrics_listen = "192.0.2.1:9090"; /* TEST-NET-1: nobody's */
     play(&s, (bool (*const[])(struct script *)){NULL});
     assert_int_equal(s.exit_code, 1);
     assert_false(s.has_stopped); /* nor started */

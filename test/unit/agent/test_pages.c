@@ -1,4 +1,4 @@
-/* The agent's pages, asked as a GET would: health in all its forms, /version, /metrics as every module fills it. */
+/* The agent's pages, asked as a GET would: what it adds to health, and /metrics as every module fills it. */
 #include "agent/agent_private.h"
 
 #include "promtext/page.h"
@@ -15,14 +15,16 @@ static void rig_start(struct rig *r)
 {
     struct err e;
     struct agent *a = &r->agent;
-    r->config.node_name = r->config.node_name ? r->config.node_name : "gpu-7";
-    r->config.version = "1.2.3";
-    r->config.build = "gcc 12.2";
-    *a = (struct agent){.config = &r->config, .metrics = metrics_new(), .gets = net_gets_new()};
-    a->loop = net_loop_new(a->metrics, &e);
-    assert_non_null(a->loop);
+    r->config.daemon.node_name = "gpu-7";
+    r->config.daemon.version = "1.2.3";
+    r->config.daemon.build = "gcc 12.2";
+    *a = (struct agent){.config = &r->config, .metrics = metrics_new()};
+    struct daemon_program program = agent_program(a);
+    a->daemon = daemon_new(&r->config.daemon, &program, a->metrics, &e);
+    assert_non_null(a->daemon);
+    a->loop = daemon_loop(a->daemon);
     a->exporter = exporter_new(&(struct exporter_config){
-        .metrics = a->metrics, .node_name = r->config.node_name, .version = r->config.version});
+        .metrics = a->metrics, .node_name = r->config.daemon.node_name, .version = r->config.daemon.version});
     if (net_now_ns(a->loop) > r->node.now_ns && r->node.latest) { /* the pages go by the loop's clock */
         r->node.now_ns = net_now_ns(a->loop);
         node_publish(&r->node);
@@ -35,12 +37,11 @@ static void rig_stop(struct rig *r)
 {
     buf_fini(&r->answer.body);
     exporter_free(r->agent.exporter);
-    net_gets_free(r->agent.gets);
-    net_loop_free(r->agent.loop);
+    daemon_free(r->agent.daemon);
     metrics_free(r->agent.metrics);
     node_fini(&r->node);
 }
-#define RIG(r) __attribute__((cleanup(rig_stop))) struct rig r = {.config = {.node_name = NULL}}
+#define RIG(r) __attribute__((cleanup(rig_stop))) struct rig r = {.answer = {.status = 0}}
 
 /* "/path?query" as a client sends it. */
 static const char *get_as(struct rig *r, const char *target, const char *accept, const char *accept_encoding)
@@ -51,63 +52,13 @@ static const char *get_as(struct rig *r, const char *target, const char *accept,
                                       .accept = str_of(accept),
                                       .accept_encoding = str_of(accept_encoding)};
     buf_fini(&r->answer.body);
-    net_gets_answer(r->agent.gets, &request, &r->answer);
+    net_gets_answer(daemon_gets(r->agent.daemon), &request, &r->answer);
     return buf_cstr(&r->answer.body);
 }
 
 static const char *get(struct rig *r, const char *target)
 {
     return get_as(r, target, "", "");
-}
-
-static void test_health_pages_speak_as_kubernetes_does(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *target;
-        bool is_draining;
-        int status;
-        const char *body;
-    } rows[] = {
-        {"/livez", false, 200, "ok"},
-        {"/livez/", false, 200, "ok"},
-        {"/livez", true, 200, "ok"}, /* a drain is no reason to be killed */
-        {"/healthz", true, 200, "ok"},
-        {"/readyz", false, 200, "ok"},
-        {"/readyz/", false, 200, "ok"},
-        {"/readyz", true, 503,
-         "[+]loop ok\n[-]serving failed: shutting down\n[+]nvml ok (information only)\nreadyz check failed\n"},
-        {"/livez?verbose", false, 200, "[+]loop ok\n[+]nvml ok (information only)\nlivez check passed\n"},
-        {"/healthz?verbose=1", false, 200, "[+]loop ok\n[+]nvml ok (information only)\nhealthz check passed\n"},
-        {"/readyz?x=1&verbose", false, 200,
-         "[+]loop ok\n[+]serving ok\n[+]nvml ok (information only)\nreadyz check passed\n"},
-        {"/readyz?verbosely", false, 200, "ok"},
-        {"/readyz?exclude=serving", true, 200, "ok"},
-        {"/readyz?exclude=serving&verbose", true, 200,
-         "[+]loop ok\n[+]nvml ok (information only)\nreadyz check passed\n"},
-        {"/readyz?exclude=loop&exclude=serving", true, 200, "ok"},
-        {"/readyz?exclude=nothing", true, 503,
-         "[+]loop ok\n[-]serving failed: shutting down\n[+]nvml ok (information only)\nreadyz check failed\n"},
-        /* one check by its name */
-        {"/readyz/serving", false, 200, "ok"},
-        {"/readyz/serving", true, 503, "[-]serving failed: shutting down\nreadyz check failed\n"},
-        {"/readyz/serving?verbose", false, 200, "[+]serving ok\nreadyz check passed\n"},
-        {"/readyz/loop", true, 200, "ok"},
-        {"/livez/loop", true, 200, "ok"},
-        {"/livez/serving", false, 404, "no such check\n"},
-        {"/readyz/servin", false, 404, "no such check\n"},
-        {"/readyz/loop/more", false, 404, "no such check\n"},
-    };
-    RIG(r);
-    NODE_WITH(r.node, 50);
-    rig_start(&r);
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        r.agent.is_draining = rows[i].is_draining;
-        const char *body = get(&r, rows[i].target);
-        if (r.answer.status != rows[i].status || strcmp(body, rows[i].body) != 0)
-            fail_msg("%s%s: %d %s", rows[i].target, rows[i].is_draining ? " (draining)" : "", r.answer.status, body);
-        assert_string_equal(r.answer.content_type, "text/plain; charset=utf-8");
-    }
 }
 
 static void test_the_driver_is_shown_and_changes_no_health(void **state)
@@ -147,54 +98,6 @@ static void test_a_driver_call_that_hangs_is_shown(void **state)
     snapshot_store_free(store);
 }
 
-static void test_version_is_json_whatever_the_node_is_called(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name, *json;
-    } rows[] = {
-        {"gpu-7", "\"gpu-7\""},
-        {"", "\"\""},
-        {"a\"b\\c", "\"a\\\"b\\\\c\""},
-        {"a\nb\tc\x01", "\"a\\nb\\tc\\u0001\""},
-        {"caf\xC3\xA9", "\"caf\xC3\xA9\""},
-        {"\xff", "\"\xEF\xBF\xBD\""},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        char want[512];
-        RIG(r);
-        NODE_WITH(r.node, 50);
-        r.config.node_name = rows[i].name;
-        rig_start(&r);
-        (void)snprintf(want, sizeof(want),
-                       "{\n  \"program\": \"keda-gpu-scaler\",\n  \"mode\": \"agent\",\n  \"version\": \"1.2.3\",\n"
-                       "  \"gitVersion\": \"1.2.3\",\n  \"compiler\": \"gcc 12.2\",\n  \"node\": %s\n}\n",
-                       rows[i].json);
-        assert_string_equal(get(&r, "/version"), want);
-        assert_string_equal(r.answer.content_type, "application/json");
-    }
-}
-
-static void test_the_index_names_what_there_is(void **state)
-{
-    (void)state;
-    static const char *const pages[] = {"/metrics", "/livez", "/readyz", "/healthz", "/version"};
-    RIG(r);
-    NODE_WITH(r.node, 50);
-    rig_start(&r);
-    BUF_AUTO struct buf index;
-    buf_init(&index, 4096);
-    (void)buf_append_str(&index, get(&r, "/"));
-    for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
-        assert_contains(buf_cstr(&index), pages[i]);
-        (void)get(&r, pages[i]);
-        assert_int_equal(r.answer.status, 200);
-    }
-    (void)get(&r, "/nothing");
-    assert_int_equal(r.answer.status, 404);
-    assert_contains(buf_cstr(&r.answer.body), "/readyz");
-}
-
 /* ---- /metrics ---- */
 
 /* Everything that registers families, as the agent has it. */
@@ -217,11 +120,9 @@ static void test_metrics_of_all_modules_make_one_valid_page(void **state)
     NODE_WITH(r.node, 50, 60);
     rig_start(&r);
     struct agent *a = &r.agent;
-    a->http = http_server_new(a->gets, a->metrics);
-    a->rpc = rpc_server_new(&(struct rpc_server_config){.loop = a->loop, .metrics = a->metrics});
     a->triggers = trigger_cache_new(&agent_settings, 8);
     a->service = service_new(&(struct service_config){.metrics = a->metrics,
-                                                      .server = a->rpc,
+                                                      .server = daemon_rpc(a->daemon),
                                                       .triggers = a->triggers,
                                                       .source = {no_snapshot, no_time, NULL},
                                                       .has_reflection = true});
@@ -235,8 +136,7 @@ static void test_metrics_of_all_modules_make_one_valid_page(void **state)
         assert_contains(page, "keda_gpu_scaler_open_streams{method=\"StreamIsActive\"} 0\n");
         assert_contains(page, "keda_gpu_scaler_build_info{version=\"1.2.3\",node_name=\"gpu-7\"} 1\n");
     }
-    rpc_server_free(a->rpc);
-    http_server_free(a->http);
+    daemon_close(a->daemon);
     service_free(a->service);
     trigger_cache_free(a->triggers);
 }
@@ -262,11 +162,8 @@ static void test_metrics_are_compressed_for_who_takes_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_health_pages_speak_as_kubernetes_does),
         cmocka_unit_test(test_the_driver_is_shown_and_changes_no_health),
         cmocka_unit_test(test_a_driver_call_that_hangs_is_shown),
-        cmocka_unit_test(test_version_is_json_whatever_the_node_is_called),
-        cmocka_unit_test(test_the_index_names_what_there_is),
         cmocka_unit_test(test_metrics_of_all_modules_make_one_valid_page),
         cmocka_unit_test(test_metrics_are_compressed_for_who_takes_it),
     };
