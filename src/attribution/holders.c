@@ -28,7 +28,6 @@ struct row {
 
 /* What is known of the processes of one device. */
 struct census {
-    size_t n_listed;   /* by the driver */
     size_t n_untold;   /* whose pod could not be told */
     size_t n_nameless; /* in a pod of which only the UID is known */
 };
@@ -125,7 +124,7 @@ static void begin(struct pass *pass)
     h->list.n_unattributed = 0;
     h->census.len = 0;
     for (size_t i = 0; pass->s && i < pass->s->n_devices; i++)
-        vec_push(&h->census, ((struct census){.n_listed = 0}));
+        vec_push(&h->census, ((struct census){.n_untold = 0}));
     for (size_t i = h->rows.len; i-- > 0;) {
         struct row *r = h->rows.items[i];
         if (!pass->s || !find_place(pass->s, r->device_id, &r->place)) {
@@ -134,6 +133,7 @@ static void begin(struct pass *pass)
         }
         r->is_listed = r->is_shared = false;
         r->shares = 0;
+        r->n_processes = 0;
         r->n_without_memory = r->n_without_utilization = 0;
         r->memory_bytes = r->utilization = 0;
     }
@@ -195,38 +195,25 @@ static void count_process(struct pass *pass, size_t place, const struct snapshot
     r->utilization += listed->has_utilization ? listed->utilization : 0;
 }
 
-/* The list of a device that failed to be read stands as long as a reading of the main cycle would. */
+/* A list that failed to be read stands as long as a reading would. */
 static bool stands_list(const struct snapshot *s, const struct snapshot_device *d)
 {
-    return d->process_list.status == SNAPSHOT_FAILED && d->process_list.taken_ns &&
+    return (d->process_list.status == SNAPSHOT_OK || d->process_list.status == SNAPSHOT_FAILED) &&
+           d->process_list.taken_ns &&
            s->taken_ns - d->process_list.taken_ns <= snapshot_age_limit_ns(s, SNAPSHOT_MEMORY_USED);
-}
-
-static void forget_processes(struct pass *pass)
-{
-    for (size_t i = 0; i < pass->h->rows.len; i++) {
-        struct row *r = pass->h->rows.items[i];
-        bool stands =
-            pass->h->census.items[r->place].n_listed == 0 && stands_list(pass->s, &pass->s->devices[r->place]);
-        if (!stands || pass->h->list.sight != SNAPSHOT_SIGHT_OK)
-            r->n_processes = 0;
-    }
 }
 
 static void count_processes(struct pass *pass)
 {
+    const struct snapshot *s = pass->s;
     size_t place = 0;
-    for (size_t i = 0; i < pass->s->n_processes; i++)
-        if (find_place(pass->s, pass->s->processes[i].device_id, &place))
-            pass->h->census.items[place].n_listed++;
-    forget_processes(pass);
     if (pass->h->list.sight != SNAPSHOT_SIGHT_OK) {
-        pass->h->list.n_unattributed = pass->s->n_processes;
+        pass->h->list.n_unattributed = s->n_processes;
         return;
     }
-    for (size_t i = 0; i < pass->s->n_processes; i++)
-        if (find_place(pass->s, pass->s->processes[i].device_id, &place))
-            count_process(pass, place, &pass->s->processes[i]);
+    for (size_t i = 0; i < s->n_processes; i++)
+        if (find_place(s, s->processes[i].device_id, &place) && stands_list(s, &s->devices[place]))
+            count_process(pass, place, &s->processes[i]);
 }
 
 /* ---- the kubelet's list ---- */
