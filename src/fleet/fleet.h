@@ -32,6 +32,7 @@ struct fleet_device {
     const char *uuid, *parent_uuid, *product, *mig_profile, *lost_reason; /* "" where there is none */
     uint64_t memory_total, memory_reserved;                               /* bytes; 0 unknown */
     const struct fleet_reading *readings;                                 /* by want, n_wants of the node */
+    void *own;                                                            /* private */
 };
 
 struct fleet_holder {
@@ -45,6 +46,7 @@ struct fleet_holder {
     /* Memory in percent, newest minute first; low > high: nothing read in that minute. */
     const struct snapshot_extremes *minutes;
     size_t n_minutes;
+    void *own; /* private */
 };
 
 /* X(id, name) */
@@ -68,6 +70,7 @@ struct fleet_node {
     char text[SNAPSHOT_TEXT_MAX]; /* why it is not up; "" */
     bool is_synced;               /* was ever heard in whole, and what follows is of it */
     bool is_simulated;
+    uint64_t instance; /* of the agent's process: another one has integrals and ids of its own */
     int64_t heard_ns; /* the last update */
     int64_t taken_ns; /* of the snapshot behind it, on this program's clock */
     int64_t period_ns;
