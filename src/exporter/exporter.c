@@ -517,6 +517,7 @@ void exporter_render(struct exporter *x, const struct exporter_view *view, enum 
     }
     if (view->owners)
         render_owners_source(&page);
+    entries_render(&page);
     render_process(&page);
     struct visit visit = {.page = &page};
     struct metric_visitor visitor = {.family = visit_family, .sample = visit_sample, .context = &visit};

@@ -20,6 +20,17 @@ struct exporter_config {
 struct exporter *exporter_new(const struct exporter_config *config);
 void exporter_free(struct exporter *x); /* accepts NULL */
 
+/* One number of its own family: what a `metrics:` entry of the configuration comes to on this node. */
+struct exporter_entry {
+    const char *name; /* of the family, as exporter_name_entry gives it */
+    const char *help;
+    double value; /* NaN: there is none now */
+};
+enum { EXPORTER_NAME_MAX = 80 };
+/* The family of an entry's name (lower case, at most 63 bytes): what no family may contain becomes an underscore.
+ * INVALID_ARGUMENT where that would be, or could become, a name of the page's own. */
+int exporter_name_entry(const char *entry, char ret_name[EXPORTER_NAME_MAX], struct err *e);
+
 /* What one scrape sees: all of one moment. */
 struct exporter_view {
     const struct snapshot *snapshot;        /* NULL: nothing read yet */
@@ -27,6 +38,8 @@ struct exporter_view {
     const struct snapshot_holders *holders; /* NULL: not asked for */
     int64_t now_ns;                         /* ages are taken at it */
     int64_t wall_ns;                        /* since 1970 at that moment; 0 unknown: no times of events */
+    const struct exporter_entry *entries;   /* each name once */
+    size_t n_entries;
 };
 /* Append the whole page. */
 void exporter_render(struct exporter *x, const struct exporter_view *view, enum promtext_format format,

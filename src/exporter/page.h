@@ -27,5 +27,7 @@ void page_device_labels(const struct snapshot_device *d, struct page_index *inde
 
 /* What each pod does on each device, and what no process accounts for. */
 void pods_render(struct page *page);
+/* What triggers of the configured names would see. */
+void entries_render(struct page *page);
 
 #endif
