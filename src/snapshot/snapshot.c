@@ -28,6 +28,11 @@ const char *snapshot_field_unit(enum snapshot_field field)
     return field < SNAPSHOT_FIELD_COUNT ? units[field] : "unknown";
 }
 
+bool snapshot_field_has_past(enum snapshot_field field)
+{
+    return snapshot_field_slot(field) >= 0;
+}
+
 const char *snapshot_driver_state_name(enum snapshot_driver_state state)
 {
     static const char *const names[] = {
@@ -246,6 +251,20 @@ const struct snapshot_process *snapshot_processes_of(const struct snapshot *s, c
         end++;
     *ret_n = end - first;
     return end > first ? &s->processes[first] : NULL;
+}
+
+bool snapshot_total(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field,
+                    double *ret_integral, double *ret_valid_s)
+{
+    int slot = snapshot_field_slot(field);
+    const struct snapshot_cell *c = NULL;
+    if (slot >= 0 && s->n_frames > 0) {
+        struct past p = past_of(s, d, slot);
+        c = cell_at(&p, s->n_frames - 1);
+    }
+    *ret_integral = c ? c->integral / (double)NS_PER_S : 0;
+    *ret_valid_s = c ? (double)c->valid_ns / (double)NS_PER_S : 0;
+    return c != NULL;
 }
 
 const struct snapshot_device *snapshot_find_device(const struct snapshot *s, const char *uuid)

@@ -69,6 +69,7 @@ enum snapshot_field {
 
 const char *snapshot_field_name(enum snapshot_field field);
 const char *snapshot_field_unit(enum snapshot_field field);
+bool snapshot_field_has_past(enum snapshot_field field);
 
 /* How the last attempt to read a field went. */
 enum snapshot_status {
@@ -226,6 +227,12 @@ bool snapshot_peak(const struct snapshot *s, const struct snapshot_device *d, en
 /* The processes of one device, by pid, *ret_n of them in a row; NULL and 0 if there are none. */
 const struct snapshot_process *snapshot_processes_of(const struct snapshot *s, const struct snapshot_device *d,
                                                      size_t *ret_n);
+
+/* The value integrated over valid time since the device appeared, in unit x seconds, and that time in seconds, as the
+ * snapshot has them: differences between two snapshots are what the time between them is worth. False where the field
+ * keeps no past or had no good reading yet; both are then 0. */
+bool snapshot_total(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field,
+                    double *ret_integral, double *ret_valid_s);
 
 /* By UUID, any case; NULL if there is none. */
 const struct snapshot_device *snapshot_find_device(const struct snapshot *s, const char *uuid);

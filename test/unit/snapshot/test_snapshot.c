@@ -567,9 +567,92 @@ static void test_two_readings_at_one_moment_keep_the_second(void **state)
     assert_double_same(peak(&b, SNAPSHOT_UTILIZATION, 15), 30);
 }
 
+/* ---- totals ---- */
+
+struct total {
+    bool is_known;
+    double integral, valid_s;
+};
+
+static struct total total(const struct bench *b, enum snapshot_field field)
+{
+    struct total t = {.integral = -1, .valid_s = -1};
+    t.is_known = snapshot_total(b->latest, &b->latest->devices[0], field, &t.integral, &t.valid_s);
+    return t;
+}
+
+static void assert_total(struct total t, double integral, double valid_s)
+{
+    assert_true(t.is_known);
+    assert_double_near(t.integral, integral, 1e-9);
+    assert_double_near(t.valid_s, valid_s, 1e-9);
+}
+
+static void test_total_counts_from_the_first_reading_and_over_gaps_only_what_was_valid(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b);
+    publish(&b);
+    struct total none = total(&b, SNAPSHOT_UTILIZATION);
+    assert_false(none.is_known);
+    assert_double_same(none.integral, 0);
+    assert_double_same(none.valid_s, 0);
+    cycle(&b, SNAPSHOT_UTILIZATION, 1, 10);
+    assert_total(total(&b, SNAPSHOT_UTILIZATION), 10, 1); /* the first one stands for a period */
+    cycle(&b, SNAPSHOT_UTILIZATION, 4, 50);
+    assert_total(total(&b, SNAPSHOT_UTILIZATION), 210, 5);
+    cycle(&b, SNAPSHOT_UTILIZATION, 6, 30); /* a gap */
+    assert_total(total(&b, SNAPSHOT_UTILIZATION), 240, 6);
+    b.now_ns += S(3);
+    publish(&b);
+    assert_total(total(&b, SNAPSHOT_UTILIZATION), 240, 6);
+}
+
+static void test_total_moves_between_kept_frames_too(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b);
+    cycle(&b, SNAPSHOT_UTILIZATION, 1, 0);
+    for (int i = 1; i <= 8; i++) {
+        cycle(&b, SNAPSHOT_UTILIZATION, 0.1, 50);
+        assert_total(total(&b, SNAPSHOT_UTILIZATION), 5.0 * i, 1 + 0.1 * i);
+    }
+}
+
+static void test_total_of_a_device_that_comes_back_starts_anew(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b);
+    cycle(&b, SNAPSHOT_UTILIZATION, 1, 10);
+    cycle(&b, SNAPSHOT_UTILIZATION, 1, 10);
+    snapshot_store_remove(b.store, "GPU-0");
+    struct snapshot_device d = gpu(0, "GPU-0");
+    b.device = snapshot_store_add(b.store, &d);
+    cycle(&b, SNAPSHOT_UTILIZATION, 1, 70);
+    assert_total(total(&b, SNAPSHOT_UTILIZATION), 70, 1);
+}
+
+static void test_fields_without_a_past_have_no_total(void **state)
+{
+    (void)state;
+    BENCH b;
+    bench_init(&b);
+    cycle(&b, SNAPSHOT_POWER_LIMIT, 1, 700);
+    assert_false(total(&b, SNAPSHOT_POWER_LIMIT).is_known);
+    assert_false(snapshot_field_has_past(SNAPSHOT_POWER_LIMIT));
+    assert_true(snapshot_field_has_past(SNAPSHOT_POWER));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_total_counts_from_the_first_reading_and_over_gaps_only_what_was_valid),
+        cmocka_unit_test(test_total_moves_between_kept_frames_too),
+        cmocka_unit_test(test_total_of_a_device_that_comes_back_starts_anew),
+        cmocka_unit_test(test_fields_without_a_past_have_no_total),
         cmocka_unit_test(test_names_and_units_come_from_the_table),
         cmocka_unit_test(test_slots_number_the_fields_with_a_past),
         cmocka_unit_test(test_age_limit_is_three_periods_but_at_least_five_seconds),
