@@ -62,7 +62,9 @@ struct nvml_violation {
 
 #define SIM_DEVICE_PARAM struct nvml_device *device
 
+/* nvmlsimName is no function of NVML: that it is there tells that the GPUs are simulated (nvml_is_simulated). */
 #define SIM_SYMBOLS(X)                                                                                                 \
+    X(nvmlsimName, const char *, (void))                                                                               \
     X(nvmlInit, int, (void))                                                                                           \
     X(nvmlInitWithFlags, int, (uint32_t flags))                                                                        \
     X(nvmlSystemGetCudaDriverVersion_v2, int, (int32_t * version))                                                     \

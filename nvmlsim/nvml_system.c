@@ -26,6 +26,11 @@ const char *nvmlErrorString(int rc)
     return "Unknown Error";
 }
 
+const char *nvmlsimName(void)
+{
+    return "nvmlsim";
+}
+
 int nvmlSystemGetDriverVersion(char *text, uint32_t size)
 {
     SIM_CALL(c);

@@ -145,6 +145,7 @@ static bool open_library(struct gpu_core *core)
     core->nvml = nvml_open(core->config.library_path, &e);
     if (core->nvml) {
         nvml_observe(core->nvml, note_call, core);
+        core->header->is_simulated = nvml_is_simulated(core->nvml);
         (void)str_copy(core->header->library_path, sizeof(core->header->library_path),
                        str_of(nvml_library_path(core->nvml)));
         return true;

@@ -86,6 +86,7 @@ static struct nvml *load(const char *path, struct buf *reason)
     buf_init(&missing, ERR_TEXT_MAX);
     if (resolve(n, &missing) == 0) {
         n->path = resolved_path(n, path);
+        n->is_simulated = dlsym(handle, "nvmlsimName") != NULL;
         return n;
     }
     (void)buf_printf(reason, "%s%s has no %s", reason->len ? "; " : "", path, buf_cstr(&missing));
@@ -185,6 +186,11 @@ bool nvml_is_initialised(const struct nvml *n)
 const char *nvml_library_path(const struct nvml *n)
 {
     return n->path;
+}
+
+bool nvml_is_simulated(const struct nvml *n)
+{
+    return n->is_simulated;
 }
 
 const char *nvml_driver_version(const struct nvml *n)

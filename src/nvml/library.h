@@ -16,7 +16,7 @@ struct nvml {
     struct nvml_symbols call;
     void (*on_call)(void *context, const char *symbol);
     void *context;
-    bool is_initialised;
+    bool is_initialised, is_simulated;
     bool has_broken_process_v3; /* elements of 32 bytes: see process.c */
     char driver_version[NVML_VERSION_MAX], library_version[NVML_VERSION_MAX];
     void *process_buffer;

@@ -68,6 +68,8 @@ bool nvml_is_initialised(const struct nvml *n);
 
 /* Where the library was loaded from, resolved; owned by n. */
 const char *nvml_library_path(const struct nvml *n);
+/* Is it nvmlsim, whose GPUs are a scenario's? By a symbol that NVIDIA's library does not have. */
+bool nvml_is_simulated(const struct nvml *n);
 /* "535.261.03", read by nvml_init; "" when unknown. Owned by n. */
 const char *nvml_driver_version(const struct nvml *n);
 /* "12.535.261.03", the library's own; "" when unknown. Owned by n, read by nvml_init. */

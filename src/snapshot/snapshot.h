@@ -184,6 +184,7 @@ struct snapshot {
     enum snapshot_driver_state driver;
     char driver_text[SNAPSHOT_TEXT_MAX]; /* for people: what is wrong and the next step; "" when OK */
     char driver_version[80], nvml_version[80], library_path[256];
+    bool is_simulated; /* the devices are nvmlsim's */
     struct snapshot_sampler sampler;
     int64_t field_period_ns[SNAPSHOT_FIELD_COUNT]; /* how often each field is read; 0 = every main cycle */
     size_t n_devices;

@@ -129,6 +129,7 @@ static void test_each_board_gives_what_it_has_and_nothing_else(void **state)
     assert_int_equal(s->latest->driver, SNAPSHOT_DRIVER_OK);
     assert_int_equal(s->latest->n_devices, ARRAY_LEN(boards));
     assert_int_equal(s->latest->sampler.errors, 0);
+    assert_true(s->latest->is_simulated);
     for (size_t i = 0; i < ARRAY_LEN(boards); i++) {
         const struct snapshot_device *d = nth(s, i);
         const struct snapshot_reading *r = d->readings;

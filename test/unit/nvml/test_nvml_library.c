@@ -42,6 +42,7 @@ static void test_the_environment_names_the_library_when_no_path_is_given(void **
     struct nvml *n = nvml_open(NULL, &e);
     assert_non_null(n);
     assert_non_null(strstr(nvml_library_path(n), "libfake_nvml_535.so"));
+    assert_false(nvml_is_simulated(n));
     nvml_close(n);
     n = nvml_open(fake_path("470"), &e); /* the flag wins */
     assert_non_null(strstr(nvml_library_path(n), "libfake_nvml_470.so"));
