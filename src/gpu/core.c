@@ -21,6 +21,8 @@ struct gpu_config gpu_config_complete(const struct gpu_config *config)
         .retry_min_ns = or_default(config->retry_min_ns, 5 * NS_PER_S),
         .retry_max_ns = or_default(config->retry_max_ns, 30 * NS_PER_S),
         .restart_after_ns = or_default(config->restart_after_ns, 300 * NS_PER_S),
+        .has_processes = config->has_processes,
+        .process_period_ns = or_default(config->process_period_ns, 5 * NS_PER_S),
         .stop_timeout_ns = or_default(config->stop_timeout_ns, 2 * NS_PER_S),
     };
 }
@@ -192,6 +194,8 @@ static void read_devices(struct gpu_core *core)
     for (size_t i = 0; i < core->devices.len && !core->ending_rc; i++)
         gpu_plan_read(core, &core->devices.items[i]);
     if (!core->ending_rc)
+        gpu_process_read(core);
+    if (!core->ending_rc)
         gpu_plan_sample_pcie(core);
     if (!core->ending_rc)
         gpu_events_poll(core);
@@ -306,6 +310,7 @@ void gpu_core_cycle(struct gpu_core *core)
     int64_t start_ns = core->clock_ns();
     core->ending_rc = 0;
     advance(core);
+    gpu_process_age(core);
     struct snapshot_sampler *counts = &core->header->sampler;
     counts->cycles++;
     counts->last_cycle_seconds = (double)(core->clock_ns() - start_ns) / (double)NS_PER_S;
@@ -324,6 +329,7 @@ struct gpu_core *gpu_core_new(const struct gpu_config *config, struct gpu_shared
     core->config = gpu_config_complete(config);
     core->shared = shared;
     core->clock_ns = clock_ns;
+    core->wall_ns = time_wall_ns;
     core->store = snapshot_store_new(core->config.period_ns);
     core->header = snapshot_store_header(core->store);
     core->header->period_ns = core->config.period_ns;
@@ -337,7 +343,14 @@ void gpu_core_free(struct gpu_core *core)
     if (!core)
         return;
     close_session(core);
+    for (size_t i = 0; i < core->devices.len; i++)
+        gpu_process_fini(&core->devices.items[i]);
     vec_fini(&core->devices);
+    vec_fini(&core->list);
+    vec_fini(&core->found);
+    vec_fini(&core->fresh);
+    vec_fini(&core->samples);
+    vec_fini(&core->usages);
     snapshot_store_free(core->store);
     free(core);
 }

@@ -32,6 +32,27 @@ struct gpu_gpm {
     int64_t retry_ns;                      /* after a refusal: not before this time */
 };
 
+/* The processes of one device. */
+struct gpu_processes {
+    VEC(struct snapshot_process)
+    list; /* first those that the driver lists, by pid; then those that only have samples */
+    size_t n_listed;
+    int64_t next_list_ns;
+    uint64_t since_us;    /* samples of utilisation after this are new; wall clock */
+    uint8_t absent_lists; /* bits of enum nvml_process_kind: the driver has no such list; not asked again */
+    bool is_utilization_absent, is_utilization_asked;
+};
+
+/* What one process used in the last cycle. */
+struct gpu_usage {
+    uint32_t pid;
+    bool is_known; /* false: the driver said something impossible */
+    double percent;
+};
+struct gpu_usage_list {
+    VEC(struct gpu_usage);
+};
+
 enum { GPU_ROW_NONE = 0xff };
 
 /* One GPU or MIG device as the core knows it; its readings stand in the store, under the same UUID. */
@@ -52,6 +73,7 @@ struct gpu_device {
     bool is_tried[SNAPSHOT_FIELD_COUNT]; /* has this row been asked at all? */
     struct gpu_rate rates[SNAPSHOT_FIELD_COUNT];
     struct gpu_gpm gpm;
+    struct gpu_processes processes;
 };
 
 /* The session with NVML. */
@@ -64,7 +86,7 @@ enum gpu_phase {
 struct gpu_core {
     struct gpu_config config;
     struct gpu_shared *shared;
-    int64_t (*clock_ns)(void);
+    int64_t (*clock_ns)(void), (*wall_ns)(void); /* wall: the driver stamps samples of processes with it */
     struct snapshot_store *store;
     struct snapshot *header; /* the store's; counts and driver state are written here */
 
@@ -81,6 +103,12 @@ struct gpu_core {
     int64_t events_retry_ns;
     size_t sampled_cursor; /* device * 2 + direction of the next sampled PCIe call */
 
+    /* process.c's, kept for their room */
+    struct nvml_process_list list, found;
+    VEC(struct snapshot_process) fresh;
+    struct nvml_process_utilization_list samples;
+    struct gpu_usage_list usages;
+
     /* of the cycle that is going on */
     int ending_rc; /* a code that ends the session, or 0 */
     int count_rc;  /* why the GPUs could not be counted, or 0 */
@@ -88,7 +116,8 @@ struct gpu_core {
     uint32_t all_unknown_cycles; /* consecutive cycles in which every reading failed with 999 */
 };
 
-/* `shared` must outlive the core. clock_ns reads the monotonic clock (time_mono_ns, or a test's own). */
+/* `shared` must outlive the core. clock_ns reads the monotonic clock (time_mono_ns, or a test's own; such a test sets
+ * wall_ns as well). */
 struct gpu_core *gpu_core_new(const struct gpu_config *config, struct gpu_shared *shared, int64_t (*clock_ns)(void));
 /* Shuts NVML down and frees. Accepts NULL. */
 void gpu_core_free(struct gpu_core *core);
@@ -128,6 +157,22 @@ void gpu_plan_read(struct gpu_core *core, struct gpu_device *d);
 void gpu_plan_sample_pcie(struct gpu_core *core);
 /* Fill the header's field periods. */
 void gpu_plan_write_periods(struct gpu_core *core);
+
+/* ---- process.c, usage.c: who is there, and what they use ---- */
+
+/* The lists that are due, and the utilisation of this cycle, of all devices; nothing unless configured. */
+void gpu_process_read(struct gpu_core *core);
+/* Take away what is too old to be true. */
+void gpu_process_age(struct gpu_core *core);
+/* Forget what the driver can and cannot do; what was read stays until it is too old. */
+void gpu_process_reset(struct gpu_device *d);
+/* Forget all and free. */
+void gpu_process_fini(struct gpu_device *d);
+/* The mean of each process over the time that the samples are of, by pid. NVML gives each process one sample, its mean
+ * since the time asked for: that is the answer. Where a process has samples of several moments the driver gives its raw
+ * ones, one a moment and process that was active: the mean is over all moments, so that processes which take turns add
+ * up to what the GPU did. Samples of one moment add up, to 100 at most. Puts `samples` in another order. */
+void gpu_usage_of(struct nvml_process_utilization_list *samples, struct gpu_usage_list *ret);
 
 /* ---- gpm.c: activity on Hopper and later ---- */
 

@@ -18,7 +18,9 @@ struct gpu_config {
     int64_t retry_min_ns;     /* [5 s] first wait before NVML is opened again; it doubles up to: */
     int64_t retry_max_ns;     /* [30 s] */
     int64_t restart_after_ns; /* [5 min] how long a failure that only a restart of the process can end is waited out */
-    int64_t stop_timeout_ns;  /* [2 s] how long gpu_stop waits for a thread that is inside the driver */
+    bool has_processes; /* read the processes of each device, and what each uses; else they are NOT_READ, at no cost */
+    int64_t process_period_ns; /* [5 s] of the lists of processes, which cost milliseconds; what each uses: period_ns */
+    int64_t stop_timeout_ns;   /* [2 s] how long gpu_stop waits for a thread that is inside the driver */
 };
 
 struct gpu_sampler;

@@ -75,6 +75,7 @@ static void probe(struct gpu_core *core, struct gpu_device *gpu)
     gpu->lost_wait_ns = 0;
     gpu_gpm_reset(core, gpu);
     gpu_plan_reset(core, gpu);
+    gpu_process_reset(gpu);
     mark_family(core, gpu, false, "");
     gpu_events_reset(core);
 }
@@ -106,6 +107,7 @@ static void remove_at(struct gpu_core *core, size_t i)
 {
     struct gpu_device *d = &core->devices.items[i];
     gpu_gpm_reset(core, d);
+    gpu_process_fini(d);
     snapshot_store_remove(core->store, d->uuid);
     vec_remove(&core->devices, i);
 }
@@ -128,6 +130,7 @@ void gpu_inventory_forget(struct gpu_core *core)
         struct gpu_device *d = &core->devices.items[i];
         gpu_gpm_reset(core, d);
         gpu_plan_reset(core, d);
+        gpu_process_reset(d);
         d->handle = NULL;
         d->is_mig_incapable = d->has_events = false;
         d->lost_retry_ns = d->lost_wait_ns = 0;
@@ -382,6 +385,7 @@ static void change_kind(struct gpu_core *core, const char *uuid, enum snapshot_k
     snapshot_store_sort(core->store);
     gpu_gpm_reset(core, d);
     gpu_plan_reset(core, d);
+    gpu_process_fini(d);
 }
 
 static void refresh_mig(struct gpu_core *core, struct gpu_device *d)

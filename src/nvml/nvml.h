@@ -205,9 +205,9 @@ struct nvml_process_utilization_list {
  * process that uses several APIs is in several lists: merge by pid before adding memory. */
 int nvml_read_processes(struct nvml *n, struct nvml_device *d, enum nvml_process_kind kind,
                         struct nvml_process_list *list);
-/* Replaces the content of `list` with the samples newer than since_us (pass the newest time seen). No process was
- * active: success and an empty list. Samples with pid 0, over 100 % or older than asked are the driver's leftovers and
- * dropped. */
+/* Replaces the content of `list` with the samples newer than since_us (pass the newest time seen; wall clock). No
+ * process was active: success and an empty list. Samples with pid 0 or older than asked are the driver's leftovers and
+ * dropped. In one with a value over 100 % all values are NVML_NONE_U32: nobody knows what the process did. */
 int nvml_read_process_utilization(struct nvml *n, struct nvml_device *d, uint64_t since_us,
                                   struct nvml_process_utilization_list *list);
 

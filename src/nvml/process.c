@@ -146,8 +146,15 @@ int nvml_read_processes(struct nvml *n, struct nvml_device *d, enum nvml_process
 
 static bool is_leftover(const struct nvml_process_utilization *s, uint64_t since_us)
 {
-    return s->pid == 0 || s->pid > PID_MAX_LIMIT || s->time_us <= since_us || s->sm > PERCENT_MAX ||
-           s->memory > PERCENT_MAX || s->encoder > PERCENT_MAX || s->decoder > PERCENT_MAX;
+    return s->pid == 0 || s->pid > PID_MAX_LIMIT || s->time_us <= since_us;
+}
+
+/* A process whose sample cannot be was active all the same: it stays, without the values. */
+static struct nvml_process_utilization without_impossible(struct nvml_process_utilization s)
+{
+    if (s.sm > PERCENT_MAX || s.memory > PERCENT_MAX || s.encoder > PERCENT_MAX || s.decoder > PERCENT_MAX)
+        s.sm = s.memory = s.encoder = s.decoder = NVML_NONE_U32;
+    return s;
 }
 
 _Static_assert(sizeof(struct nvml_process_utilization) <= WIDEST_ELEMENT_BYTES, "shares the buffer");
@@ -187,6 +194,6 @@ int nvml_read_process_utilization(struct nvml *n, struct nvml_device *d, uint64_
     const struct nvml_process_utilization *samples = n->process_buffer;
     for (uint32_t i = 0; i < len; i++)
         if (!is_leftover(&samples[i], since_us))
-            vec_push(list, samples[i]);
+            vec_push(list, without_impossible(samples[i]));
     return rc;
 }

@@ -19,6 +19,14 @@ static inline int64_t bench_clock(void)
     return bench_now_ns;
 }
 
+/* What the wall clock is ahead of bench_now_ns; a test that sets the clock changes it. */
+static int64_t bench_wall_offset_ns;
+
+static inline int64_t bench_wall(void)
+{
+    return bench_now_ns + bench_wall_offset_ns;
+}
+
 /* The scripted library's path, beside the test program. Static. */
 static inline const char *bench_library(void)
 {
@@ -93,7 +101,9 @@ static inline void bench_init_with(struct bench *b, uint32_t n_gpus, const char 
     (void)snprintf(address, sizeof(address), "%llx", (unsigned long long)(uintptr_t)&b->nvml);
     assert_int_equal(setenv("FAKE_NVML", address, 1), 0);
     bench_now_ns = 1000 * NS_PER_S;
+    bench_wall_offset_ns = 1800000000 * NS_PER_S;
     b->core = gpu_core_new(&(struct gpu_config){.library_path = library}, &b->shared, bench_clock);
+    b->core->wall_ns = bench_wall;
 }
 
 static inline void bench_init(struct bench *b, uint32_t n_gpus)

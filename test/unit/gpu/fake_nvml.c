@@ -456,3 +456,53 @@ int nvmlGpmMetricsGet(struct nvml_gpm_metrics *metrics)
     }
     return 0;
 }
+
+/* A MIG device has those with its ids, the GPU all. Capacity in, number out. */
+static int list_processes(struct nvml_device *device, int list, uint32_t *n, struct nvml_process *processes)
+{
+    struct fake_gpu *g = GPU(device);
+    const struct fake_mig *mig = device->mig >= 0 ? &g->migs[device->mig] : NULL;
+    uint32_t room = *n, at = 0;
+    g->list_calls++;
+    if (g->is_mig_on && !mig && g->hides_instances)
+        return NVML_RC_NO_PERMISSION;
+    for (size_t i = 0; i < g->n_processes; i++) {
+        const struct fake_process *p = &g->processes[i];
+        if (p->list != list || (mig && (p->gi != mig->gi || p->ci != mig->ci)))
+            continue;
+        if (at < room)
+            processes[at] = (struct nvml_process){p->pid, p->bytes, p->gi, p->ci};
+        at++;
+    }
+    *n = at;
+    return at > room ? NVML_RC_INSUFFICIENT_SIZE : 0;
+}
+
+#define LIST(function, list)                                                                                           \
+    int function(struct nvml_device *device, uint32_t *n, struct nvml_process *processes)                              \
+    {                                                                                                                  \
+        ENTER(device);                                                                                                 \
+        return list_processes(device, list, n, processes);                                                             \
+    }
+LIST(nvmlDeviceGetComputeRunningProcesses_v3, 0)
+LIST(nvmlDeviceGetGraphicsRunningProcesses_v3, 1)
+LIST(nvmlDeviceGetMPSComputeRunningProcesses_v3, 2)
+
+int nvmlDeviceGetProcessUtilization(struct nvml_device *device, struct nvml_process_utilization *samples, uint32_t *n,
+                                    uint64_t since_us)
+{
+    struct fake_gpu *g = GPU(device);
+    g->utilization_calls++;
+    g->asked_since_us = since_us;
+    ENTER_BOARD(device);
+    uint32_t room = *n, at = 0;
+    for (size_t i = 0; i < g->n_samples; i++) {
+        if (g->samples[i].time_us <= since_us)
+            continue;
+        if (at < room)
+            samples[at] = g->samples[i];
+        at++;
+    }
+    *n = at;
+    return at > room ? NVML_RC_INSUFFICIENT_SIZE : at ? 0 : NVML_RC_NOT_FOUND;
+}

@@ -9,7 +9,15 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { FAKE_GPUS = 9, FAKE_MIGS = 8, FAKE_FIELDS = 32, FAKE_RULES = 16, FAKE_EVENTS = 8, FAKE_GPM_IDS = 64 };
+enum {
+    FAKE_GPUS = 9,
+    FAKE_MIGS = 8,
+    FAKE_FIELDS = 32,
+    FAKE_RULES = 16,
+    FAKE_EVENTS = 8,
+    FAKE_GPM_IDS = 64,
+    FAKE_PROCESSES = 300
+};
 
 /* Handles point at this. */
 struct nvml_device {
@@ -30,6 +38,13 @@ struct fake_field {
     uint64_t value;
 };
 
+struct fake_process {
+    int list; /* enum nvml_process_kind */
+    uint32_t pid;
+    uint64_t bytes;
+    uint32_t gi, ci; /* as the list says; matter with MIG on */
+};
+
 struct fake_gpu {
     struct nvml_device handle;
     char uuid[NVML_UUID_MAX];
@@ -45,6 +60,12 @@ struct fake_gpu {
     size_t n_fields;
     struct fake_field fields[FAKE_FIELDS];
     double gpm[FAKE_GPM_IDS];
+    bool hides_instances; /* the GPU itself does not list the processes of its MIG devices: no permission */
+    size_t n_processes, n_samples;
+    struct fake_process processes[FAKE_PROCESSES];
+    struct nvml_process_utilization samples[FAKE_PROCESSES]; /* those after the time asked for are given */
+    uint64_t asked_since_us;                                 /* that time, of the last call */
+    unsigned list_calls, utilization_calls;
 };
 
 /* "This function, on this GPU (-1: any), answers that." */

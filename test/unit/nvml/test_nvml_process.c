@@ -135,7 +135,7 @@ static void test_leftovers_in_process_utilization_are_dropped(void **state)
         {100, 5001, 40, 10, 0, 0}, /* good */
         {0, 5001, 40, 10, 0, 0},   /* no process */
         {101, 5000, 40, 10, 0, 0}, /* not newer than asked */
-        {102, 5001, 101, 0, 0, 0}, /* impossible */
+        {102, 5001, 101, 0, 0, 0}, /* impossible: that it was active is all that is known */
         {103, 5001, 0, 101, 0, 0},      {104, 5001, 0, 0, 101, 0},       {105, 5001, 0, 0, 0, 101},
         {UINT32_MAX, 5001, 1, 1, 1, 1}, {106, 6000, 100, 100, 100, 100}, /* good */
     };
@@ -145,10 +145,16 @@ static void test_leftovers_in_process_utilization_are_dropped(void **state)
     f->utilizations_len = ARRAY_LEN(samples);
     struct nvml_process_utilization_list list = {0};
     assert_int_equal(nvml_read_process_utilization(n, fake_device(), 5000, &list), 0);
-    assert_int_equal(list.len, 2);
+    assert_int_equal(list.len, 6);
     assert_int_equal(list.items[0].pid, 100);
     assert_int_equal(list.items[0].sm, 40);
-    assert_int_equal(list.items[1].pid, 106);
+    for (uint32_t i = 1; i <= 4; i++) {
+        assert_int_equal(list.items[i].pid, 101 + i);
+        assert_int_equal(list.items[i].sm, NVML_NONE_U32);
+        assert_int_equal(list.items[i].decoder, NVML_NONE_U32);
+    }
+    assert_int_equal(list.items[5].pid, 106);
+    assert_int_equal(list.items[5].sm, 100);
     vec_fini(&list);
     nvml_close(n);
 }
