@@ -37,6 +37,9 @@ _keda_gpu_scaler()
     "agent --restart-after") ;;
     "agent --nvml-library") _keda_gpu_scaler_files "$current" ;;
     "agent --pod-resources") _keda_gpu_scaler_files "$current" ;;
+    "agent --procfs") _keda_gpu_scaler_files "$current" ;;
+    "agent --pod-logs") _keda_gpu_scaler_files "$current" ;;
+    "agent --container-logs") _keda_gpu_scaler_files "$current" ;;
     "agent --node-name") ;;
     "agent --tls-cert") _keda_gpu_scaler_files "$current" ;;
     "agent --tls-key") _keda_gpu_scaler_files "$current" ;;
@@ -88,7 +91,7 @@ _keda_gpu_scaler()
     *)
         case "$command" in
         agent)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         check)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --strict --nvml-library --pod-resources --port --metrics-port --probe-port --root --timeout"

@@ -43,6 +43,9 @@ _keda-gpu-scaler() {
       '--restart-after=[how long to wait out a driver state that only a restart ends, before exiting]:D:' \
       '--nvml-library=[libnvidia-ml.so.1 to load instead of searching]:PATH:_files' \
       '--pod-resources=[kubelet socket that says which pods hold which GPUs; empty = do not ask]:PATH:_files' \
+      '--procfs=[the host'\''s /proc, to tell processes on GPUs apart by pod; empty = do not look]:PATH:_files' \
+      '--pod-logs=[with --procfs\: the kubelet'\''s folders of logs, which name pods by UID]:PATH:_files' \
+      '--container-logs=[with --procfs\: the kubelet'\''s links to logs, which name pods by container]:PATH:_files' \
       '--node-name=[name of this node (default $NODE_NAME, else the host name)]:NAME:' \
       '--tls-cert=[serve TLS with this PEM certificate chain; reloaded when it changes]:FILE:_files' \
       '--tls-key=[PEM key of --tls-cert]:FILE:_files' \

@@ -31,6 +31,11 @@ static void on_owners(void *context, const struct snapshot_owners *owners)
     agent_log_owners(context, owners);
 }
 
+static void on_holders(void *context, const struct snapshot_holders *holders)
+{
+    agent_log_sight(context, holders);
+}
+
 /* Ids of devices are never used again: the same ids are the same devices. */
 static bool has_same_devices(const struct snapshot *a, const struct snapshot *b)
 {
@@ -60,6 +65,8 @@ static void on_wakeup(void *context)
     agent_log_snapshot(a, previous, fresh);
     if (a->attribution && !has_same_devices(previous, fresh))
         attribution_refresh(a->attribution);
+    if (a->attribution)
+        attribution_observe(a->attribution, fresh);
     snapshot_unref(previous);
     service_tick(a->service);
 }
@@ -221,8 +228,12 @@ static int start_attribution(struct agent *a, struct err *e)
     a->attribution = attribution_new(&(struct attribution_config){.loop = a->loop,
                                                                   .metrics = a->metrics,
                                                                   .path = a->config->pod_resources,
+                                                                  .procfs = a->config->procfs,
+                                                                  .pod_logs = a->config->pod_logs,
+                                                                  .log_links = a->config->container_logs,
                                                                   .snapshot = current_snapshot,
                                                                   .changed = on_owners,
+                                                                  .seen = on_holders,
                                                                   .context = a},
                                      e);
     return a->attribution ? 0 : -1;
@@ -258,7 +269,7 @@ static int start(struct agent *a, struct err *e)
         return -1;
     a->second = net_timer_new(a->loop, on_second, a);
     net_timer_start(a->second, NS_PER_S, NS_PER_S);
-    if (a->config->pod_resources && start_attribution(a, e) < 0)
+    if ((a->config->pod_resources || a->config->procfs) && start_attribution(a, e) < 0)
         return -1;
     a->sampler = gpu_start(&a->config->gpu, on_sampled, a, e);
     return a->sampler ? 0 : -1;

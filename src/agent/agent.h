@@ -22,7 +22,9 @@ struct agent_reloadable {
 struct agent_config {
     struct daemon_config daemon; /* mode is filled in by the agent */
     struct gpu_config gpu;
-    const char *pod_resources; /* socket of the kubelet's pod-resources; NULL = owners are not asked for */
+    const char *pod_resources;             /* socket of the kubelet's pod-resources; NULL = owners are not asked for */
+    const char *procfs;                    /* the host's /proc; NULL = processes are not put to pods */
+    const char *pod_logs, *container_logs; /* where the kubelet leaves names of pods; NULL = its own folders */
     bool has_reflection;
     bool has_dcgm_metrics; /* the families of dcgm-exporter on /metrics too */
     struct agent_reloadable reloadable;

@@ -25,6 +25,7 @@ struct agent {
     const struct snapshot *snapshot; /* a reference; NULL before the first */
     enum snapshot_driver_state logged_driver;
     enum snapshot_owners_state logged_owners; /* STARTING: nothing logged yet */
+    enum snapshot_sight logged_sight;         /* OFF: nothing logged yet */
     bool has_logged_driver, is_stuck;
     int64_t next_refusal_ns; /* no refusal is logged before */
     int64_t unlogged_refusals;
@@ -40,5 +41,7 @@ void agent_add_pages(struct agent *a);
 void agent_log_snapshot(struct agent *a, const struct snapshot *previous, const struct snapshot *now);
 /* Log a change of what the kubelet says of its devices' owners: the state, once. */
 void agent_log_owners(struct agent *a, const struct snapshot_owners *owners);
+/* Log a change of how processes can be told apart by pod, once. */
+void agent_log_sight(struct agent *a, const struct snapshot_holders *holders);
 
 #endif

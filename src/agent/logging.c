@@ -101,3 +101,16 @@ void agent_log_owners(struct agent *a, const struct snapshot_owners *owners)
         log_warn("owners", "pods cannot be read; keeps trying",
                  LOG_STR("state", snapshot_owners_state_name(owners->state)), LOG_STR("reason", owners->text));
 }
+
+void agent_log_sight(struct agent *a, const struct snapshot_holders *holders)
+{
+    enum snapshot_sight sight = holders->sight;
+    if (sight == a->logged_sight || sight == SNAPSHOT_SIGHT_OFF || sight == SNAPSHOT_SIGHT_STARTING)
+        return;
+    a->logged_sight = sight;
+    if (sight == SNAPSHOT_SIGHT_OK)
+        log_info("processes", "processes are told apart by pod", LOG_INT("unattributed", holders->n_unattributed));
+    else
+        log_warn("processes", "processes cannot be told apart by pod; keeps trying",
+                 LOG_STR("state", snapshot_sight_name(sight)), LOG_STR("reason", holders->text));
+}

@@ -8,13 +8,12 @@ struct attribution {
     struct attribution_kubelet *kubelet;     /* NULL: not asked */
     struct attribution_processes *processes; /* NULL: not looked at */
     struct attribution_holders *holders;
-    struct snapshot_owners *nobody;  /* owners without a kubelet */
     const struct snapshot *snapshot; /* that holders are of; a reference or NULL */
 };
 
 const struct snapshot_owners *attribution_owners(const struct attribution *a)
 {
-    return a->kubelet ? attribution_kubelet_owners(a->kubelet) : a->nobody;
+    return a->kubelet ? attribution_kubelet_owners(a->kubelet) : NULL;
 }
 
 const struct snapshot_holders *attribution_holders(const struct attribution *a)
@@ -30,8 +29,7 @@ void attribution_refresh(struct attribution *a)
 
 static void update(struct attribution *a)
 {
-    const struct snapshot_owners *owners = a->kubelet ? attribution_kubelet_owners(a->kubelet) : NULL;
-    if (attribution_holders_update(a->holders, a->snapshot, owners, a->processes))
+    if (attribution_holders_update(a->holders, a->snapshot, attribution_owners(a), a->processes))
         attribution_refresh(a);
 }
 
@@ -95,8 +93,7 @@ struct attribution *attribution_new(const struct attribution_config *config, str
 {
     struct attribution *a = mem_new(struct attribution);
     a->config = *config;
-    a->nobody = snapshot_owners_new(&(struct snapshot_owners){.state = SNAPSHOT_OWNERS_STARTING});
-    a->holders = attribution_holders_new(config->metrics, config->procfs != NULL);
+    a->holders = attribution_holders_new(config);
     if (start(a, e) < 0) {
         attribution_free(a);
         return NULL;
@@ -111,7 +108,6 @@ void attribution_free(struct attribution *a)
     attribution_kubelet_free(a->kubelet);
     attribution_processes_free(a->processes);
     attribution_holders_free(a->holders);
-    snapshot_owners_unref(a->nobody);
     snapshot_unref(a->snapshot);
     free(a);
 }

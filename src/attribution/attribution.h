@@ -18,12 +18,13 @@
 struct attribution;
 struct attribution_config {
     struct net_loop *loop;
-    struct metrics *metrics; /* keda_gpu_scaler_pod_resources_*, _process_*, _processes_* and _holders */
-    const char *path;        /* of the socket; copied; NULL = the kubelet is not asked */
-    int64_t period_ns;       /* between reads; 0 = 10 s */
-    const char *procfs;      /* the host's /proc; NULL = processes are not looked at. Copied, as the two below */
-    const char *pod_logs;    /* names of pods by UID; NULL = ATTRIBUTION_POD_LOGS */
-    const char *log_links;   /* names of pods by container id; NULL = ATTRIBUTION_LOG_LINKS */
+    struct metrics *metrics;   /* keda_gpu_scaler_pod_resources_*, _process_*, _processes_* and _holders */
+    const char *path;          /* of the socket; copied; NULL = the kubelet is not asked */
+    int64_t period_ns;         /* between reads; 0 = 10 s */
+    const char *procfs;        /* the host's /proc; NULL = processes are not looked at. Copied, as the two below */
+    int64_t process_period_ns; /* between the driver's lists of processes; 0 = 5 s */
+    const char *pod_logs;      /* names of pods by UID; NULL = ATTRIBUTION_POD_LOGS */
+    const char *log_links;     /* names of pods by container id; NULL = ATTRIBUTION_LOG_LINKS */
     /* The newest snapshot or NULL: ids are matched with its devices. */
     const struct snapshot *(*snapshot)(void *context);
     /* Optional: a read has ended, well or not; owners as attribution_owners gives them from now on. */
@@ -40,7 +41,7 @@ void attribution_free(struct attribution *a); /* accepts NULL; no `changed` come
 
 /* The devices have changed: read again soon, at most once a second. */
 void attribution_refresh(struct attribution *a);
-/* Never NULL; valid until the next turn of the loop unless referenced. */
+/* NULL where the kubelet is not asked; valid until the next turn of the loop unless referenced. */
 const struct snapshot_owners *attribution_owners(const struct attribution *a);
 
 /* A new snapshot is there: its processes are put to pods, and what each pod does is recorded. Where /proc has to be

@@ -124,8 +124,7 @@ enum snapshot_sight attribution_processes_sight(const struct attribution_process
 /* ---- holders.c ---- */
 
 struct attribution_holders;
-/* has_processes: processes are looked at. */
-struct attribution_holders *attribution_holders_new(struct metrics *metrics, bool has_processes);
+struct attribution_holders *attribution_holders_new(const struct attribution_config *config);
 void attribution_holders_free(struct attribution_holders *h); /* accepts NULL */
 /* Bring everything up to date. s, processes and owners may be NULL; processes are of s. Returns true where a pod that
  * the kubelet did not list is seen on a device for the first time: the list is worth another read. */

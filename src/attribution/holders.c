@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MINUTE_NS (60 * NS_PER_S)
+#define MINUTE_NS      (60 * NS_PER_S)
+#define LIST_PERIOD_NS (5 * NS_PER_S)
 
 struct row {
     uint32_t id;
@@ -39,6 +40,7 @@ struct attribution_holders {
     VEC(struct census) census;    /* by place of the device */
     VEC(struct snapshot_holder) shown;
     struct snapshot_holders list;
+    int64_t list_period_ns; /* between the driver's lists of processes */
     uint32_t last_id;
     size_t n_dropped;
     struct metric_series *dropped;
@@ -195,12 +197,12 @@ static void count_process(struct pass *pass, size_t place, const struct snapshot
     r->utilization += listed->has_utilization ? listed->utilization : 0;
 }
 
-/* A list that failed to be read stands as long as a reading would. */
-static bool stands_list(const struct snapshot *s, const struct snapshot_device *d)
+/* A list that failed to be read stands as long as a reading of its period would. */
+static bool stands_list(const struct pass *pass, const struct snapshot_device *d)
 {
+    int64_t limit_ns = 3 * pass->h->list_period_ns > 5 * NS_PER_S ? 3 * pass->h->list_period_ns : 5 * NS_PER_S;
     return (d->process_list.status == SNAPSHOT_OK || d->process_list.status == SNAPSHOT_FAILED) &&
-           d->process_list.taken_ns &&
-           s->taken_ns - d->process_list.taken_ns <= snapshot_age_limit_ns(s, SNAPSHOT_MEMORY_USED);
+           d->process_list.taken_ns && pass->s->taken_ns - d->process_list.taken_ns <= limit_ns;
 }
 
 static void count_processes(struct pass *pass)
@@ -212,7 +214,7 @@ static void count_processes(struct pass *pass)
         return;
     }
     for (size_t i = 0; i < s->n_processes; i++)
-        if (find_place(s, s->processes[i].device_id, &place) && stands_list(s, &s->devices[place]))
+        if (find_place(s, s->processes[i].device_id, &place) && stands_list(pass, &s->devices[place]))
             count_process(pass, place, &s->processes[i]);
 }
 
@@ -404,6 +406,7 @@ static void publish(struct pass *pass)
     if (h->store && pass->s && pass->s->taken_ns > 0) {
         struct snapshot *header = snapshot_store_header(h->store);
         header->period_ns = pass->s->period_ns;
+        header->field_period_ns[SNAPSHOT_MEMORY_USED] = h->list_period_ns;
         header->driver = pass->s->driver;
         snapshot_unref(h->uses);
         h->uses = snapshot_store_publish(h->store, pass->s->taken_ns);
@@ -458,15 +461,16 @@ bool attribution_holders_has_process(const struct attribution_holders *h, const 
 
 /* ---- new and free ---- */
 
-struct attribution_holders *attribution_holders_new(struct metrics *metrics, bool has_processes)
+struct attribution_holders *attribution_holders_new(const struct attribution_config *config)
 {
     static const struct metric_desc dropped = {.name = "keda_gpu_scaler_holders_dropped",
                                                .help = "Pods on devices that were left out: there are too many.",
                                                .kind = METRIC_GAUGE};
     struct attribution_holders *h = mem_new(struct attribution_holders);
-    h->store = has_processes ? snapshot_store_new(NS_PER_S) : NULL;
-    h->list.sight = has_processes ? SNAPSHOT_SIGHT_STARTING : SNAPSHOT_SIGHT_OFF;
-    h->dropped = metric_only(metric_register(metrics, &dropped));
+    h->store = config->procfs ? snapshot_store_new(NS_PER_S) : NULL;
+    h->list_period_ns = config->process_period_ns > 0 ? config->process_period_ns : LIST_PERIOD_NS;
+    h->list.sight = config->procfs ? SNAPSHOT_SIGHT_STARTING : SNAPSHOT_SIGHT_OFF;
+    h->dropped = metric_only(metric_register(config->metrics, &dropped));
     return h;
 }
 

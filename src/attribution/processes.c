@@ -160,6 +160,14 @@ static void on_job_done(void *context)
     snapshot_unref(looked);
 }
 
+static bool knows_all(const struct attribution_processes *p, const struct snapshot *s)
+{
+    for (size_t i = 0; i < s->n_processes; i++)
+        if (!attribution_processes_find(p, s->processes[i].pid))
+            return false;
+    return true;
+}
+
 bool attribution_processes_look(struct attribution_processes *p, const struct snapshot *s)
 {
     if (p->job) {
@@ -167,7 +175,7 @@ bool attribution_processes_look(struct attribution_processes *p, const struct sn
         p->next = snapshot_ref(s);
         return true;
     }
-    if (p->has_looked && newest_list_ns(s) == p->lists_ns)
+    if (p->has_looked && newest_list_ns(s) == p->lists_ns && knows_all(p, s))
         return false;
     start(p, snapshot_ref(s));
     return true;

@@ -82,6 +82,21 @@ const struct option_def agent_options[] = {
      .fallback = ATTRIBUTION_SOCKET,
      .metavar = "PATH",
      .help = "kubelet socket that says which pods hold which GPUs; empty = do not ask"},
+    {.name = "procfs",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .metavar = "PATH",
+     .help = "the host's /proc, to tell processes on GPUs apart by pod; empty = do not look"},
+    {.name = "pod-logs",
+     .kind = OPTION_TEXT,
+     .fallback = ATTRIBUTION_POD_LOGS,
+     .metavar = "PATH",
+     .help = "with --procfs: the kubelet's folders of logs, which name pods by UID"},
+    {.name = "container-logs",
+     .kind = OPTION_TEXT,
+     .fallback = ATTRIBUTION_LOG_LINKS,
+     .metavar = "PATH",
+     .help = "with --procfs: the kubelet's links to logs, which name pods by container"},
     {.name = "node-name",
      .kind = OPTION_TEXT,
      .fallback = "",
@@ -259,6 +274,9 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
         .restart_after_ns = option_duration(set, "restart-after"),
     };
     config->pod_resources = option_text_or_null(set, "pod-resources");
+    config->procfs = option_text_or_null(set, "procfs");
+    config->pod_logs = option_text_or_null(set, "pod-logs");
+    config->container_logs = option_text_or_null(set, "container-logs");
     config->daemon.node_name = node_name(set);
     config->has_dcgm_metrics = option_bool(set, "dcgm-metrics");
     config->has_reflection = option_bool(set, "grpc-reflection");
