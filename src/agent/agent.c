@@ -137,6 +137,8 @@ static void apply(struct agent *a, const struct agent_reloadable *next)
     log_configure(next->log_level, next->log_format);
     struct trigger_settings settings = {
         .default_scope = TRIGGER_NODE, .defaults = next->defaults, .n_defaults = next->n_defaults};
+    agent_entries_free(a->entries);
+    a->entries = agent_entries_new(&settings);
     if (a->triggers)
         trigger_cache_flush(a->triggers, &settings);
     else
@@ -286,6 +288,7 @@ static void stop(struct agent *a)
         daemon_close(a->daemon);
     service_free(a->service);
     exporter_free(a->exporter);
+    agent_entries_free(a->entries);
     trigger_cache_free(a->triggers);
     free(a->reloadable.defaults);
     snapshot_unref(a->snapshot);

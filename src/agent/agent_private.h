@@ -3,6 +3,7 @@
 #define AGENT_AGENT_PRIVATE_H
 
 #include "agent/agent.h"
+#include "agent/entries.h"
 #include "attribution/attribution.h"
 #include "exporter/exporter.h"
 #include "http/http.h"
@@ -18,6 +19,7 @@ struct agent {
     struct trigger_cache *triggers;
     struct service *service;
     struct exporter *exporter;
+    struct agent_entries *entries;   /* of the `metrics:` list in force */
     struct attribution *attribution; /* NULL = not asked for */
     struct gpu_sampler *sampler;
     struct net_wakeup *wakeup;

@@ -26,9 +26,12 @@ static void metrics_page(void *context, const struct net_get_request *request, s
 {
     struct agent *a = context;
     enum promtext_format format = promtext_negotiate(request->accept);
-    const struct snapshot_owners *owners = a->attribution ? attribution_owners(a->attribution) : NULL;
-    struct exporter_view view = {
-        .snapshot = a->snapshot, .owners = owners, .now_ns = net_now_ns(a->loop), .wall_ns = time_wall_ns()};
+    struct exporter_view view = {.snapshot = a->snapshot, .now_ns = net_now_ns(a->loop), .wall_ns = time_wall_ns()};
+    if (a->attribution) {
+        view.owners = attribution_owners(a->attribution);
+        view.holders = attribution_holders(a->attribution);
+    }
+    view.entries = agent_entries_evaluate(a->entries, a->snapshot, view.now_ns, &view.n_entries);
     exporter_render(a->exporter, &view, format, &response->body);
     response->content_type = promtext_content_type(format);
     if (http_accepts_gzip(request->accept_encoding) && http_gzip(&response->body) == 0)

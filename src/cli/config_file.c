@@ -2,6 +2,7 @@
  * value of the wrong kind is an error with file:line:column. libyaml's document API; no tags, no merging. */
 #include "agent/agent.h"
 #include "cli/cli.h"
+#include "exporter/exporter.h"
 
 #include <assert.h>
 #include <string.h>
@@ -83,6 +84,23 @@ static int read_metric_key(const char *key, const char *value, struct trigger_de
                    "unknown key \"%s\"; a metrics entry has name, type, targetValue, aggregation, gpuIndex", key);
 }
 
+/* Each entry is a family on /metrics: two of one name, or a name of the page's own, would spoil the whole page. */
+static int check_family(const struct reader *r, const char *name, struct err *e)
+{
+    char family[EXPORTER_NAME_MAX], other[EXPORTER_NAME_MAX];
+    if (exporter_name_entry(name, family, e) < 0)
+        return -1;
+    for (size_t i = 0; i < r->defaults.len; i++) {
+        const char *before = r->defaults.items[i].name;
+        if (strcmp(before, name) == 0)
+            return err_set(e, ERR_INVALID_ARGUMENT, "this name is already in the list");
+        if (exporter_name_entry(before, other, e) == 0 && strcmp(family, other) == 0)
+            return err_set(e, ERR_INVALID_ARGUMENT, "name \"%s\" is not allowed: on /metrics it is %s, as \"%s\" is",
+                           name, family, before);
+    }
+    return 0;
+}
+
 static int read_metric(struct reader *r, const yaml_node_t *node, struct err *e)
 {
     if (node->type != YAML_MAPPING_NODE)
@@ -98,9 +116,8 @@ static int read_metric(struct reader *r, const yaml_node_t *node, struct err *e)
     }
     if (!*entry.name)
         return refuse(r, node, e, "a metrics entry needs a `name`");
-    for (size_t i = 0; i < r->defaults.len; i++)
-        if (strcmp(r->defaults.items[i].name, entry.name) == 0)
-            return refuse(r, node, e, "this name is already in the list");
+    if (check_family(r, entry.name, e) < 0)
+        return fail_at(r, node, e);
     if (r->defaults.len >= METRICS_MAX)
         return refuse(r, node, e, "too many metrics entries");
     vec_push(&r->defaults, entry);

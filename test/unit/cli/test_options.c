@@ -267,6 +267,11 @@ static void test_config_refusals_carry_line_and_column(void **state)
         {"metrics: 3\n", "agent.yaml:1:10: metrics must be a list"},
         {"metrics:\n  - targetValue: 3\n", "agent.yaml:2:5: a metrics entry needs a `name`"},
         {"metrics:\n  - name: a\n  - name: A\n", "agent.yaml:3:5: this name is already in the list"},
+        {"metrics:\n  - name: a.b\n  - name: a-b\n",
+         "agent.yaml:3:5: name \"a-b\" is not allowed: on /metrics it is a_b, as \"a.b\" is"},
+        {"metrics:\n  - name: process_open_fds\n", "agent.yaml:2:5: name \"process_open_fds\" is not allowed: it is a "
+                                                   "family on /metrics, where names that begin with process_ are the "
+                                                   "program's own"},
         {"metrics:\n  - name: a\n    target: 3\n", "agent.yaml:3:13: unknown key \"target\"; a metrics entry has name"},
         {"metrics:\n  - name: a\n    targetValue: 0\n",
          "agent.yaml:3:18: targetValue \"0\" is not a number from 0.001"},
