@@ -71,8 +71,8 @@ struct fleet_node {
     bool is_synced;               /* was ever heard in whole, and what follows is of it */
     bool is_simulated;
     uint64_t instance; /* of the agent's process: another one has integrals and ids of its own */
-    int64_t heard_ns; /* the last update */
-    int64_t taken_ns; /* of the snapshot behind it, on this program's clock */
+    int64_t heard_ns;  /* the last update */
+    int64_t taken_ns;  /* of the snapshot behind it, on this program's clock */
     int64_t period_ns;
     const char *driver, *driver_text, *driver_version, *owners, *owners_text, *sight, *sight_text;
     size_t n_wants;

@@ -194,7 +194,7 @@ struct apply {
     struct fleet_store *s;
     int64_t taken_ns;
     size_t device_hint, holder_hint; /* where find_* looks first */
-    bool has_new_shape; /* devices or holders came, went or changed */
+    bool has_new_shape;              /* devices or holders came, went or changed */
 };
 
 static void apply_node(void *context, struct str message, uint32_t id)
@@ -205,6 +205,7 @@ static void apply_node(void *context, struct str message, uint32_t id)
     const char *texts[FLEET_NODE_TEXT_COUNT];
     (void)id;
     (void)fleet_read_node(message, &m);
+    s->n_node_messages++;
     free(s->texts);
     s->texts = pack_texts(m.texts, FLEET_NODE_TEXT_COUNT, texts);
 #define X(name) node->name = texts[FLEET_NODE_TEXT_##name];
@@ -230,8 +231,8 @@ static struct fleet_device *add_device(struct fleet_store *s)
 {
     size_t n = s->node.n_devices++;
     s->devices = (struct fleet_device *)mem_resize(s->devices, n + 1, sizeof(*s->devices));
-    struct fleet_device_own *own = (struct fleet_device_own *)mem_new_array(
-        1, sizeof(*own) + s->node.n_wants * sizeof(struct fleet_reading));
+    struct fleet_device_own *own =
+        (struct fleet_device_own *)mem_new_array(1, sizeof(*own) + s->node.n_wants * sizeof(struct fleet_reading));
     reset_readings(own->readings, s->node.n_wants);
     s->devices[n] = (struct fleet_device){.readings = own->readings, .own = own};
     return &s->devices[n];

@@ -56,7 +56,8 @@ static void tell_all(struct fleet_store *s, int64_t now_ns)
 {
     apply(s, now_ns, .sequence = 1, .is_full = true, .age_ms = 500, LIMITS, .n_devices = 2,
           .devices = {{.id = 10, .uuid = "GPU-a"}, {.id = 11, .uuid = "GPU-b"}}, .n_holders = 2,
-          .holders = {{.id = 20, .device = 10, .pod = "web-0", .held_ms = 60000}, {.id = 21, .device = 11, .pod = "web-1"}},
+          .holders = {{.id = 20, .device = 10, .pod = "web-0", .held_ms = 60000},
+                      {.id = 21, .device = 11, .pod = "web-1"}},
           .n_device_rows = 2,
           .device_rows = {{.id = 10, .n = 2, .of = {{0, OK, 40, 45, 400, 10, 100}, {1, MISSING}}},
                           {.id = 11, .n = 1, .of = {{0, OK, 60, 65, 600, 10, 0}}}});
