@@ -22,7 +22,7 @@ _keda_gpu_scaler()
         hpaMetricType) words="AverageValue Value" ;;
         esac
     elif [ -z "$command" ]; then
-        words="agent check top demo call probe version completion help --help --version"
+        words="agent check top demo call probe gpu-metrics version completion help --help --version"
     else
     case "$command $name" in
     "agent --port") ;;
@@ -63,6 +63,8 @@ _keda_gpu_scaler()
     "top --count") ;;
     "top --nvml-library") _keda_gpu_scaler_files "$current" ;;
     "top --timeout") ;;
+    "top --env") words="auto k8s kubernetes slurm flux standalone" ;;
+    "top --pod-resources") _keda_gpu_scaler_files "$current" ;;
     "demo --step") ;;
     "demo --listen") ;;
     "demo --metadata" | "demo -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=" ;;
@@ -87,6 +89,12 @@ _keda_gpu_scaler()
     "probe --tls-cert") _keda_gpu_scaler_files "$current" ;;
     "probe --tls-key") _keda_gpu_scaler_files "$current" ;;
     "probe --tls-server-name") ;;
+    "gpu-metrics --format") words="table json csv" ;;
+    "gpu-metrics --interval") ;;
+    "gpu-metrics --device") ;;
+    "gpu-metrics --env") words="auto k8s kubernetes slurm flux standalone" ;;
+    "gpu-metrics --nvml-library") _keda_gpu_scaler_files "$current" ;;
+    "gpu-metrics --timeout") ;;
     "version --output" | "version -o") words="text json" ;;
     *)
         case "$command" in
@@ -97,7 +105,7 @@ _keda_gpu_scaler()
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --strict --nvml-library --pod-resources --port --metrics-port --probe-port --root --timeout"
             ;;
         top)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --watch --interval --count --nvml-library --timeout"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --watch --interval --count --nvml-library --timeout --job --env --pod-resources"
             ;;
         demo)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --real --forever --step --listen --metadata --nvml-library --log-level"
@@ -109,6 +117,9 @@ _keda_gpu_scaler()
         probe)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --service --http --timeout --tls --tls-ca --tls-cert --tls-key --tls-server-name --insecure"
             ;;
+        gpu-metrics)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --format --interval --device --env --quiet --dry-run --nvml-library --timeout"
+            ;;
         version)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output"
             ;;
@@ -117,7 +128,7 @@ _keda_gpu_scaler()
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         help)
-            [ -n "$is_first" ] && words="agent check top demo call probe version completion help"
+            [ -n "$is_first" ] && words="agent check top demo call probe gpu-metrics version completion help"
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         esac

@@ -14,10 +14,11 @@ _keda-gpu-scaler() {
     local -a commands=(
       'agent:Serve KEDA from this node'\''s GPUs'
       'check:Look at what a node needs for the agent, and say what to do about it'
-      'top:Show the GPUs and MIG devices of a node'
+      'top:Show the GPUs and MIG devices of a node, and the pods on them'
       'demo:Watch simulated GPUs being scaled\: agent, KEDA'\''s questions, HPA'\''s arithmetic'
       'call:Ask any external scaler what KEDA would ask'
       'probe:Ask a server whether it is healthy'
+      'gpu-metrics:Show the GPUs of a Slurm or Flux job, as the program of that name does'
       'version:Print the version'
       'completion:Print a shell completion script'
       'help:Show help'
@@ -81,7 +82,10 @@ _keda-gpu-scaler() {
       '--interval=[time between samples (means --watch)]:D:' \
       '--count=[end after so many samples (means --watch); 0 = never]:N:' \
       '--nvml-library=[libnvidia-ml.so.1 to load (default\: search, NVML_LIB first)]:PATH:_files' \
-      '--timeout=[longest wait for the driver'\''s first readings, or for the agent'\''s page]:D:' ;;
+      '--timeout=[longest wait for the driver'\''s first readings, or for the agent'\''s page]:D:' \
+      '--job[only the devices of the Slurm or Flux job that this process is in]' \
+      '--env=[where this process runs, for --job (means --job)]:KIND:(auto k8s kubernetes slurm flux standalone)' \
+      '--pod-resources=[the kubelet'\''s socket on this machine, for pods; empty = do not ask]:PATH:_files' ;;
   demo)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
       '--real[read this machine'\''s GPUs and only watch\: no simulated load]' \
@@ -124,6 +128,16 @@ _keda-gpu-scaler() {
       '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
       '--tls-server-name=[name that the server'\''s certificate must have (default\: the host part of the address)]:NAME:' \
       '--insecure[TLS without verifying the server (means --tls)]' ;;
+  gpu-metrics)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '--format=[form of the output]:FORMAT:(table json csv)' \
+      '--interval=[time between samples, until it is interrupted; 0 = one sample]:D:' \
+      '--device=[this GPU alone, by its NVML index; -1 = the job'\''s, or all]:N:' \
+      '--env=[where this process runs]:KIND:(auto k8s kubernetes slurm flux standalone)' \
+      '--quiet[nothing on stderr]' \
+      '--dry-run[print what would be read, and end]' \
+      '--nvml-library=[libnvidia-ml.so.1 to load (default\: search, NVML_LIB first)]:PATH:_files' \
+      '--timeout=[longest wait for the driver'\''s first readings]:D:' ;;
   version)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
       '-o+[form of the output]:FORMAT:(text json)' \
@@ -133,7 +147,7 @@ _keda-gpu-scaler() {
       '1:operand:(bash zsh fish)' ;;
   help)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
-      '1:operand:(agent check top demo call probe version completion help)' ;;
+      '1:operand:(agent check top demo call probe gpu-metrics version completion help)' ;;
   esac
 }
 if [[ $funcstack[1] == _keda-gpu-scaler ]]; then

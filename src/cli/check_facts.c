@@ -2,7 +2,7 @@
  * It judges nothing and fails at nothing. */
 #include "cli/check.h"
 
-#include "cli/client.h"
+#include "cli/kubelet.h"
 #include "cli/sampling.h"
 
 #include <errno.h>
@@ -170,36 +170,18 @@ static void collect_ports(const struct check_config *config, struct check_facts 
 
 /* ---- the kubelet ---- */
 
-static void ask_kubelet(const char *address, int64_t timeout_ns, struct err *ret_error)
-{
-    static const struct option_def dialling[] = {CLIENT_OPTIONS};
-    struct option_set set;
-    struct client client;
-    BUF_AUTO struct buf answer;
-    buf_init(&answer, 16 << 20);
-    Grpc__Health__V1__HealthCheckRequest nothing; /* as empty as the request of List */
-    grpc__health__v1__health_check_request__init(&nothing);
-    option_set_init(&set, dialling, ARRAY_LEN(dialling), NULL);
-    *ret_error = (struct err){.class = ERR_NONE};
-    if (client_init(&client, &set, address, ret_error) == 0) {
-        client.timeout_ns = timeout_ns;
-        if (client_call(&client, "/v1.PodResourcesLister/List", &nothing.base, &answer, ret_error) == 0)
-            *ret_error = (struct err){.class = ERR_NONE};
-    }
-    client_fini(&client);
-    option_set_fini(&set);
-}
-
 static void collect_kubelet(const struct check_config *config, struct check_facts *f)
 {
-    char address[PATH_SIZE];
-    (void)snprintf(address, sizeof(address), "unix:%s%s", config->root, config->kubelet_socket);
+    char path[PATH_SIZE];
+    BUF_AUTO struct buf answer;
+    buf_init(&answer, 16 << 20);
+    (void)snprintf(path, sizeof(path), "%s%s", config->root, config->kubelet_socket);
     f->kubelet_socket = config->kubelet_socket;
     if (!*config->kubelet_socket)
         return;
     f->kubelet_file = look_at(config->root, config->kubelet_socket);
-    if (f->kubelet_file == CHECK_FILE_USABLE)
-        ask_kubelet(address, config->timeout_ns, &f->kubelet_error);
+    if (f->kubelet_file == CHECK_FILE_USABLE && kubelet_list(path, config->timeout_ns, &answer, &f->kubelet_error) == 0)
+        f->kubelet_error = (struct err){.class = ERR_NONE};
 }
 
 /* ---- NVML ---- */

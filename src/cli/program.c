@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 const struct command *const cli_commands[] = {
-    &command_agent, &command_check,   &command_top,        &command_demo, &command_call,
-    &command_probe, &command_version, &command_completion, &command_help,
+    &command_agent, &command_check,       &command_top,     &command_demo,       &command_call,
+    &command_probe, &command_gpu_metrics, &command_version, &command_completion, &command_help,
 };
 const size_t cli_command_count = ARRAY_LEN(cli_commands);
 
@@ -134,8 +134,25 @@ static int run_command(const struct command *command, int argc, char **argv)
     return rc;
 }
 
+/* Is the program called by this name, as a link of it? */
+static bool is_called(const char *path, const char *name)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return path && strcmp(slash ? slash + 1 : path, name) == 0;
+}
+
+static int run_gpu_metrics(int argc, char **argv)
+{
+    bool is_version = argc > 1 && strcmp(argv[1], "version") == 0;
+    if (is_version || has_flag(argc, argv, "--version", "-V"))
+        return run_command(&command_version, 1, argv);
+    return run_command(&command_gpu_metrics, argc, argv);
+}
+
 static int run_arguments(int argc, char **argv)
 {
+    if (argc > 0 && is_called(argv[0], command_gpu_metrics.name))
+        return run_gpu_metrics(argc, argv);
     if (argc < 2) {
         print_help(NULL, stderr);
         return 2;
@@ -150,6 +167,8 @@ static int run_arguments(int argc, char **argv)
         return run_command(&command_agent, argc, argv);
     }
     const struct command *command = cli_find_command(argv[1]);
+    if (command == &command_gpu_metrics)
+        return run_gpu_metrics(argc - 1, argv + 1);
     if (command)
         return run_command(command, argc - 1, argv + 1);
     const char *names[16];

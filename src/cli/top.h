@@ -3,6 +3,7 @@
 #define CLI_TOP_H
 
 #include "cli/cli.h"
+#include "cli/job.h"
 #include "snapshot/snapshot.h"
 
 /* Values of a device: X(id, key, header, family, scale, form, view).
@@ -41,6 +42,15 @@ enum top_value {
         TOP_VALUE_COUNT
 };
 
+/* A pod on a device: it holds the device, or has processes there, or both. */
+struct top_pod {
+    char ns[64], name[256]; /* "" where not known */
+    char uid[64];           /* "" where not known; with ns and name "" too: processes of no pod */
+    bool is_listed;         /* the kubelet says that it holds the device; else only its processes are seen there */
+    bool is_shared;         /* others may hold the device too */
+    double utilization_percent, memory_used_bytes; /* of its own processes; NaN where not measured */
+};
+
 struct top_device {
     enum snapshot_kind kind;
     bool is_lost;
@@ -50,10 +60,13 @@ struct top_device {
     char mig_profile[32], pci_bus_id[32], serial[32]; /* "" none or unknown */
     double age_seconds;                               /* of its newest reading; NaN never read */
     double values[TOP_VALUE_COUNT];                   /* NaN = unknown, never 0 for it */
+    VEC(struct top_pod) pods;
 };
 
 struct top_sample {
     bool is_up;           /* the driver answers */
+    bool has_pods;        /* pods are known: a device without one has none */
+    size_t n_pods;        /* of all devices, at most TOP_PODS_MAX */
     char state[32];       /* of the driver, as snapshot_driver_state_name */
     double age_seconds;   /* of the newest reading; NaN where there is none */
     int64_t collected_ns; /* wall clock, when that was; 0 never. Set by the caller of top_read */
@@ -62,7 +75,7 @@ struct top_sample {
 };
 void top_sample_fini(struct top_sample *sample);
 
-enum { TOP_DEVICES_MAX = SNAPSHOT_DEVICES_MAX };
+enum { TOP_DEVICES_MAX = SNAPSHOT_DEVICES_MAX, TOP_PODS_MAX = 8192 };
 
 /* Read an agent's page, in text. -1 when it is none (FAILED_PRECONDITION). top_sample_fini in any case. */
 int top_read(struct str page, struct top_sample *ret_sample, struct err *e);
@@ -70,17 +83,58 @@ int top_read(struct str page, struct top_sample *ret_sample, struct err *e);
 /* When a reading of this age was taken, by a clock that shows wall_ns now. 0 when there is none. */
 int64_t top_collected_ns(const struct top_sample *sample, int64_t wall_ns);
 
+/* Take away the devices that are not the plan's. Returns how many of its list are not there; `note` says which, and
+ * what else is doubtful ("" nothing). */
+size_t top_choose(struct top_sample *sample, const struct job_plan *plan, struct buf *note);
+
+/* ---- one sample, or one after another ---- */
+
+enum { TOP_EXIT_PARTIAL = 3 }; /* a device is lost, or one of the job's is not there */
+
+struct top_run_config {
+    const char *address;       /* of an agent; NULL = this machine */
+    const char *library_path;  /* this machine's; NULL = search */
+    const char *pod_resources; /* this machine's socket of the kubelet; NULL = not asked */
+    const struct job_plan *plan;
+    int64_t interval_ns, timeout_ns, count; /* count 0 = no end */
+    bool is_watch, is_quiet;                /* is_quiet: nothing on stderr */
+    bool has_rates;                         /* PCIe rates are shown: on older boards reading them costs time */
+    /* Append what is to be printed. page: the text that the sample is of. */
+    void (*render)(void *context, const struct top_sample *sample, struct str page, struct buf *out);
+    void *context;
+};
+/* Sample and print until the count, or SIGINT or SIGTERM with is_watch: they end it at once with status 0, but never
+ * within a line. Returns the exit status of the last sample. */
+int top_run(const struct top_run_config *config);
+
+/* NODE_NAME, or the host's name. */
+void top_node_name(char *out, size_t size);
+
 /* ---- forms ---- */
 
 enum top_view { TOP_VIEW_TABLE, TOP_VIEW_WIDE, TOP_VIEW_DATA };
 /* has_colour: lost devices in red. Widths go by characters; nothing is cut. */
 void top_render_table(const struct top_sample *sample, enum top_view view, bool has_colour, struct buf *out);
-/* One document, on one line with indent 0. */
-void top_render_json(const struct top_sample *sample, int indent, struct buf *out);
+/* One document, on one line with indent 0. plan: its context stands under "environment"; NULL = null. */
+void top_render_json(const struct top_sample *sample, const struct job_plan *plan, int indent, struct buf *out);
+/* The plan's context as the members of an object, of "environment". */
+void top_render_environment(const struct job_plan *plan, struct json *j);
 /* Quoted as RFC 4180 has it, lines end with LF. */
+void top_csv_text(struct buf *out, const char *text);
 void top_render_csv_header(struct buf *out);
 void top_render_csv(const struct top_sample *sample, struct buf *out);
 /* The families of a page that are about devices and driver, as they stand. */
 void top_render_prom(struct str page, struct buf *out);
+/* "40%", "20.0GiB", "-": a value as tables have it. */
+void top_format_value(char *out, size_t size, enum top_value value, double number);
+/* "0" of a GPU, "0.7.0" (GPU, GPU instance, compute instance) of a MIG device. */
+void top_format_index(char *out, size_t size, const struct top_device *device);
+
+/* ---- the forms of gpu-metrics, as its users' parsers have them ---- */
+
+void top_render_compat_json(const struct top_sample *sample, const struct job_plan *plan, int indent, struct buf *out);
+void top_render_compat_csv_header(struct buf *out);
+void top_render_compat_csv(const struct top_sample *sample, const struct job_plan *plan, struct buf *out);
+void top_render_compat_table(const struct top_sample *sample, const struct job_plan *plan, struct buf *out);
 
 #endif

@@ -20,6 +20,8 @@ static const struct {
 
 void top_sample_fini(struct top_sample *sample)
 {
+    for (size_t i = 0; i < sample->devices.len; i++)
+        vec_fini(&sample->devices.items[i].pods);
     vec_fini(&sample->devices);
 }
 
@@ -88,8 +90,61 @@ static double scaled(double value, double scale)
     return scale <= 1 ? value : round(value * scale * 1e6) / 1e6;
 }
 
+/* The pod's row on the sample's device, made when this is the first of its samples; NULL when there are too many. The
+ * kubelet's answer has no UIDs: a row without one is the pod of that name. */
+static struct top_pod *pod_of(struct top_sample *sample, const struct promtext_read_sample *s)
+{
+    struct top_device *d = device_of(sample, s);
+    struct str ns = label(s, "pod_namespace"), name = label(s, "pod_name"), uid = label(s, "pod_uid");
+    for (size_t i = 0; d && i < d->pods.len; i++) {
+        struct top_pod *pod = &d->pods.items[i];
+        bool is_named = str_equals(ns, pod->ns) && str_equals(name, pod->name);
+        if (!is_named || (*pod->uid && uid.len && !str_equals(uid, pod->uid)))
+            continue;
+        if (!*pod->uid)
+            (void)str_copy(pod->uid, sizeof(pod->uid), uid);
+        return pod;
+    }
+    if (!d || sample->n_pods == TOP_PODS_MAX)
+        return NULL;
+    struct top_pod pod = {.utilization_percent = (double)NAN, .memory_used_bytes = (double)NAN};
+    (void)str_copy(pod.ns, sizeof(pod.ns), ns);
+    (void)str_copy(pod.name, sizeof(pod.name), name);
+    (void)str_copy(pod.uid, sizeof(pod.uid), uid);
+    vec_push(&d->pods, pod);
+    sample->n_pods++;
+    return &d->pods.items[d->pods.len - 1];
+}
+
+static void read_owner(struct top_sample *sample, const struct promtext_read_sample *s)
+{
+    struct top_pod *pod = pod_of(sample, s);
+    if (!pod)
+        return;
+    pod->is_listed = true;
+    pod->is_shared = str_equals(label(s, "sharing"), "shared");
+}
+
+/* Families of what a pod does on a device. */
+static void read_pod(struct top_sample *sample, struct str family, const struct promtext_read_sample *s)
+{
+    bool is_utilization = str_equals(family, "utilization_ratio");
+    if ((!is_utilization && !str_equals(family, "memory_used_bytes")) || !isfinite(s->value) || s->value < 0)
+        return;
+    struct top_pod *pod = pod_of(sample, s);
+    sample->has_pods = true;
+    if (pod && is_utilization)
+        pod->utilization_percent = scaled(s->value, 100);
+    else if (pod)
+        pod->memory_used_bytes = s->value;
+}
+
 static void read_device(struct top_sample *sample, struct str family, const struct promtext_read_sample *s)
 {
+    if (str_equals(family, "owner_info")) {
+        read_owner(sample, s);
+        return;
+    }
     bool is_info = str_equals(family, "info"), is_up = str_equals(family, "up");
     bool is_age = str_equals(family, "reading_age_seconds");
     size_t at = 0;
@@ -120,14 +175,19 @@ static void read_node(struct top_sample *sample, struct str family, const struct
         sample->age_seconds = s->value;
     else if (str_equals(family, "nvml_info"))
         copy_label(sample->driver_version, sizeof(sample->driver_version), s, "driver_version");
+    else if (str_equals(family, "owners_age_seconds"))
+        sample->has_pods = true; /* there is an answer of the kubelet's */
     else if (str_equals(family, "build_info"))
         copy_label(sample->node, sizeof(sample->node), s, "node_name");
 }
 
 static void on_sample(void *context, const struct promtext_read_sample *s)
 {
-    static const size_t node = sizeof(PREFIX) - 1, device = sizeof(PREFIX "gpu_") - 1;
-    if (str_has_prefix(s->name, PREFIX "gpu_"))
+    static const size_t node = sizeof(PREFIX) - 1, device = sizeof(PREFIX "gpu_") - 1,
+                        pod = sizeof(PREFIX "pod_gpu_") - 1;
+    if (str_has_prefix(s->name, PREFIX "pod_gpu_"))
+        read_pod(context, (struct str){s->name.ptr + pod, s->name.len - pod}, s);
+    else if (str_has_prefix(s->name, PREFIX "gpu_"))
         read_device(context, (struct str){s->name.ptr + device, s->name.len - device}, s);
     else if (str_has_prefix(s->name, PREFIX))
         read_node(context, (struct str){s->name.ptr + node, s->name.len - node}, s);
@@ -154,8 +214,8 @@ int64_t top_collected_ns(const struct top_sample *sample, int64_t wall_ns)
 /* Is the line of one of the families that are shown, whether a sample or a comment? */
 static bool is_line_shown(struct str line)
 {
-    static const char *const starts[] = {PREFIX "gpu_", PREFIX "nvml_up", PREFIX "nvml_state", PREFIX "nvml_info",
-                                         PREFIX "snapshot_age"};
+    static const char *const starts[] = {PREFIX "gpu_",       PREFIX "pod_gpu_",  PREFIX "nvml_up",
+                                         PREFIX "nvml_state", PREFIX "nvml_info", PREFIX "snapshot_age"};
     for (size_t i = 0; i < 2; i++)
         if (str_has_prefix(line, i ? "# TYPE " : "# HELP "))
             line = (struct str){line.ptr + 7, line.len - 7};
@@ -174,4 +234,31 @@ void top_render_prom(struct str page, struct buf *out)
         (void)buf_append(out, line.ptr, line.len);
         (void)buf_append_char(out, '\n');
     }
+}
+
+/* ---- the job's devices ---- */
+
+size_t top_choose(struct top_sample *sample, const struct job_plan *plan, struct buf *note)
+{
+    size_t n = sample->devices.len, n_kept = 0;
+    struct top_device *d = sample->devices.items;
+    MEM_AUTO struct job_seen *seen = (struct job_seen *)mem_new_array(n + 1, sizeof(*seen));
+    MEM_AUTO bool *is_chosen = (bool *)mem_new_array(n + 1, sizeof(*is_chosen));
+    for (size_t i = 0; i < n; i++)
+        seen[i] = (struct job_seen){.uuid = d[i].uuid,
+                                    .parent_uuid = d[i].kind == SNAPSHOT_MIG ? d[i].parent_uuid : "",
+                                    .pci_bus_id = d[i].pci_bus_id,
+                                    .model = d[i].name,
+                                    .index = d[i].index,
+                                    .gi = d[i].gpu_instance,
+                                    .ci = d[i].compute_instance};
+    size_t n_missing = job_match(plan, seen, n, is_chosen, note);
+    for (size_t i = 0; i < n; i++) {
+        if (is_chosen[i])
+            d[n_kept++] = d[i];
+        else
+            vec_fini(&d[i].pods);
+    }
+    sample->devices.len = n_kept;
+    return n_missing;
 }

@@ -8,8 +8,12 @@ static void render(const struct top_sample *sample, struct str page)
     struct buf out BUF_AUTO;
     buf_init(&out, 64 << 20);
     top_render_table(sample, TOP_VIEW_WIDE, true, &out);
-    top_render_json(sample, 0, &out);
+    top_render_json(sample, NULL, 0, &out);
     top_render_csv(sample, &out);
+    struct job_plan plan = {.task_rank = -1};
+    top_render_compat_json(sample, &plan, 0, &out);
+    top_render_compat_csv(sample, &plan, &out);
+    top_render_compat_table(sample, &plan, &out);
     top_render_prom(page, &out);
     if (out.is_overflowed)
         abort();

@@ -12,7 +12,7 @@ from usage import COMMANDS, make_goldens
 
 MAN_PAGES = {"agent": "keda-gpu-scaler-agent.8", "call": "keda-gpu-scaler-call.1",
              "check": "keda-gpu-scaler-check.1", "demo": "keda-gpu-scaler-demo.1",
-             "probe": "keda-gpu-scaler-probe.1", "top": "keda-gpu-scaler-top.1", "version": "keda-gpu-scaler.1"}
+             "gpu-metrics": "gpu-metrics.1", "probe": "keda-gpu-scaler-probe.1", "top": "keda-gpu-scaler-top.1", "version": "keda-gpu-scaler.1"}
 FLAG = re.compile(r"^  (?:-(?P<letter>\w), |    )--(?P<name>[\w-]+)(?: (?P<metavar>\S+))? +(?P<text>.+)$", re.MULTILINE)
 
 
@@ -180,7 +180,7 @@ def man_page(command):
         check(written[name] == want, f"--{name}: {written[name]}, --help says {want}")
 
 
-for name in ("agent", "call", "check", "demo", "probe", "top"):
+for name in ("agent", "call", "check", "demo", "gpu-metrics", "probe", "top"):
     add(f"{MAN_PAGES[name]} has every flag with its letter, value and default", man_page, name)
 
 

@@ -10,7 +10,9 @@ from suite import test
 
 WANTED = [
     "bin/keda-gpu-scaler",
+    "bin/gpu-metrics",
     "lib*/**/keda-gpu-scaler/nvmlsim/libnvidia-ml.so.1",
+    "share/man/man1/gpu-metrics.1",
     "share/man/man1/keda-gpu-scaler.1",
     "share/man/man1/keda-gpu-scaler-call.1",
     "share/man/man1/keda-gpu-scaler-check.1",
@@ -41,7 +43,7 @@ def installed():
         for pattern in WANTED:
             check(list(prefixes[0].glob(pattern)), f"no {pattern}")
         there = {str(p.relative_to(prefixes[0])) for p in prefixes[0].rglob("*") if not p.is_dir()}
-        strange = [n for n in sorted(there) if not n.startswith(("bin/keda-gpu-scaler", "lib", "share/man/", "share/doc/",
+        strange = [n for n in sorted(there) if not n.startswith(("bin/keda-gpu-scaler", "bin/gpu-metrics", "lib", "share/man/", "share/doc/",
                                                                  "share/bash", "share/zsh", "share/fish",
                                                                  "share/keda-gpu-scaler/"))]
         check(not strange, f"also installed: {strange}")

@@ -195,11 +195,12 @@ static void test_json_has_null_for_unknown_and_an_empty_list_for_no_device(void 
     struct buf out BUF_AUTO;
     buf_init(&out, 1 << 16);
     s.devices.len = 1;
-    top_render_json(&s, 0, &out);
+    top_render_json(&s, NULL, 0, &out);
     assert_string_equal(
         buf_cstr(&out),
         "{\"schema_version\":1,\"collected_at\":\"2026-11-30T14:02:19.123Z\",\"node\":\"node-1\","
-        "\"driver_version\":\"570.172.08\",\"driver_state\":\"ok\",\"devices\":[{\"index\":0,\"uuid\":\"GPU-0\","
+        "\"driver_version\":\"570.172.08\",\"driver_state\":\"ok\",\"environment\":null,\"devices\":[{\"index\":0,"
+        "\"uuid\":\"GPU-0\","
         "\"name\":\"NVIDIA \\\"H100\\\", 80GB\",\"kind\":\"gpu\",\"parent_uuid\":null,\"gpu_instance\":null,"
         "\"compute_instance\":null,\"mig_profile\":null,\"pci_bus_id\":\"00000000:3B:00.0\",\"serial\":\"165\","
         "\"status\":\"ok\",\"age_seconds\":0.25,\"utilization_percent\":29,\"graphics_activity_percent\":null,"
@@ -209,11 +210,11 @@ static void test_json_has_null_for_unknown_and_an_empty_list_for_no_device(void 
         "\"nvlink_tx_bytes_per_second\":null,\"nvlink_rx_bytes_per_second\":null,\"sm_clock_hertz\":null,"
         "\"memory_clock_hertz\":null,\"encoder_utilization_percent\":null,\"decoder_utilization_percent\":null,"
         "\"sm_activity_percent\":null,\"sm_occupancy_percent\":null,\"tensor_activity_percent\":null,"
-        "\"dram_activity_percent\":null,\"energy_joules\":null}]}\n");
+        "\"dram_activity_percent\":null,\"energy_joules\":null,\"pods\":null}]}\n");
     buf_reset(&out);
     s.devices.len = 0;
     s.collected_ns = 0;
-    top_render_json(&s, 0, &out);
+    top_render_json(&s, NULL, 0, &out);
     assert_non_null(strstr(buf_cstr(&out), "\"collected_at\":null"));
     assert_non_null(strstr(buf_cstr(&out), "\"devices\":[]}\n"));
     top_sample_fini(&s);
@@ -235,14 +236,104 @@ static void test_csv_quotes_what_must_be_and_leaves_unknown_empty(void **state)
         "power_limit_watts,pcie_tx_bytes_per_second,pcie_rx_bytes_per_second,nvlink_tx_bytes_per_second,"
         "nvlink_rx_bytes_per_second,sm_clock_hertz,memory_clock_hertz,encoder_utilization_percent,"
         "decoder_utilization_percent,sm_activity_percent,sm_occupancy_percent,tensor_activity_percent,"
-        "dram_activity_percent,energy_joules\n"
+        "dram_activity_percent,energy_joules,pod_namespace,pod_name,pod_uid,pod_sharing\n"
         "2026-11-30T14:02:19.123Z,node-1,570.172.08,0,GPU-0,\"NVIDIA \"\"H100\"\", "
         "80GB\",gpu,,,,,00000000:3B:00.0,165,ok,"
-        "0.25,29,,,21474836480,,,,48,308.5,,209715200,,,,,,,,,,,,\n"
-        "2026-11-30T14:02:19.123Z,node-1,570.172.08,1,GPU-1,Karte f\xc3\xbcr 1,gpu,,,,,,,lost,,,,,,,,,,,,,,,,,,,,,,,,\n"
-        "2026-11-30T14:02:19.123Z,node-1,570.172.08,2,GPU-2,NVIDIA H100,mig_parent,,,,,,,ok,,,,,,,,,,,,,,,,,,,,,,,,\n"
+        "0.25,29,,,21474836480,,,,48,308.5,,209715200,,,,,,,,,,,,,,,,\n"
+        "2026-11-30T14:02:19.123Z,node-1,570.172.08,1,GPU-1,Karte f\xc3\xbcr "
+        "1,gpu,,,,,,,lost,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
+        "2026-11-30T14:02:19.123Z,node-1,570.172.08,2,GPU-2,NVIDIA "
+        "H100,mig_parent,,,,,,,ok,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
         "2026-11-30T14:02:19.123Z,node-1,570.172.08,2,MIG-2a,NVIDIA H100,mig,GPU-2,7,0,1g.10gb,,,ok,"
-        ",,70,,0,,,,,,,,,,,,,,,,,,,\n");
+        ",,70,,0,,,,,,,,,,,,,,,,,,,,,,,\n");
+    top_sample_fini(&s);
+}
+
+/* ---- pods ---- */
+
+/* A shared GPU with two pods, one of them measured, and a process of no pod; a GPU that one pod has alone. */
+static const char pods_page[] =
+    "keda_gpu_scaler_nvml_state{state=\"ok\"} 1\n"
+    "keda_gpu_scaler_owners_age_seconds 1\n"
+    "keda_gpu_scaler_gpu_info{gpu=\"0\",uuid=\"GPU-0\",product=\"T4\",kind=\"gpu\"} 1\n"
+    "keda_gpu_scaler_gpu_info{gpu=\"1\",uuid=\"GPU-1\",product=\"T4\",kind=\"gpu\"} 1\n"
+    "keda_gpu_scaler_gpu_info{gpu=\"2\",uuid=\"GPU-2\",product=\"T4\",kind=\"gpu\"} 1\n"
+    "keda_gpu_scaler_gpu_owner_info{gpu=\"0\",uuid=\"GPU-0\",pod_namespace=\"ml\",pod_name=\"a\","
+    "container_name=\"c1\",sharing=\"shared\"} 1\n"
+    "keda_gpu_scaler_gpu_owner_info{gpu=\"0\",uuid=\"GPU-0\",pod_namespace=\"ml\",pod_name=\"a\","
+    "container_name=\"c2\",sharing=\"shared\"} 1\n"
+    "keda_gpu_scaler_gpu_owner_info{gpu=\"0\",uuid=\"GPU-0\",pod_namespace=\"ml\",pod_name=\"b\","
+    "container_name=\"c\",sharing=\"shared\"} 1\n"
+    "keda_gpu_scaler_gpu_owner_info{gpu=\"1\",uuid=\"GPU-1\",pod_namespace=\"ml\",pod_name=\"d\","
+    "container_name=\"c\",sharing=\"exclusive\"} 1\n"
+    "keda_gpu_scaler_pod_gpu_utilization_ratio{gpu=\"0\",uuid=\"GPU-0\",pod_namespace=\"ml\",pod_name=\"a\","
+    "pod_uid=\"u1\"} 0.29\n"
+    "keda_gpu_scaler_pod_gpu_memory_used_bytes{gpu=\"0\",uuid=\"GPU-0\",pod_namespace=\"ml\",pod_name=\"a\","
+    "pod_uid=\"u1\"} 1073741824\n"
+    "keda_gpu_scaler_pod_gpu_memory_used_bytes{gpu=\"0\",uuid=\"GPU-0\",pod_namespace=\"ml\",pod_name=\"a\","
+    "pod_uid=\"u2\"} NaN\n"
+    "keda_gpu_scaler_pod_gpu_memory_used_bytes{gpu=\"0\",uuid=\"GPU-0\"} 1048576\n";
+
+static void test_pods_stand_below_their_device_and_unmeasured_ones_have_no_values(void **state)
+{
+    (void)state;
+    struct top_sample s = sample_of(pods_page);
+    struct buf out BUF_AUTO;
+    buf_init(&out, 1 << 16);
+    top_render_table(&s, TOP_VIEW_TABLE, false, &out);
+    assert_string_equal(buf_cstr(&out),
+                        "GPU    NAME        UTIL   GR-ACT   MEM-USED   MEM-TOTAL   TEMP   POWER   LIMIT   STATUS\n"
+                        "0      T4             -        -          -           -      -       -       -   ok\n"
+                        " pod    ml/a        29%        -     1.0GiB           -      -       -       -   shared\n"
+                        " pod    ml/b          -        -          -           -      -       -       -   shared\n"
+                        " pod    (no pod)      -        -     1.0MiB           -      -       -       -   -\n"
+                        "1      T4             -        -          -           -      -       -       -   ok\n"
+                        " pod    ml/d          -        -          -           -      -       -       -   exclusive\n"
+                        "2      T4             -        -          -           -      -       -       -   ok\n");
+    top_sample_fini(&s);
+}
+
+static void test_pods_are_data_too(void **state)
+{
+    (void)state;
+    struct top_sample s = sample_of(pods_page);
+    struct buf out BUF_AUTO;
+    buf_init(&out, 1 << 16);
+    top_render_json(&s, NULL, 0, &out);
+    assert_non_null(strstr(buf_cstr(&out),
+                           "\"pods\":[{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"u1\",\"sharing\":\"shared\","
+                           "\"utilization_percent\":29,\"memory_used_bytes\":1073741824},"
+                           "{\"namespace\":\"ml\",\"name\":\"b\",\"uid\":null,\"sharing\":\"shared\","
+                           "\"utilization_percent\":null,\"memory_used_bytes\":null},"
+                           "{\"namespace\":null,\"name\":null,\"uid\":null,\"sharing\":null,"
+                           "\"utilization_percent\":null,\"memory_used_bytes\":1048576}]}"));
+    assert_non_null(strstr(buf_cstr(&out), "\"pods\":[]}]}\n")); /* of GPU-2: known to have none */
+    buf_reset(&out);
+    top_render_csv(&s, &out);
+    assert_non_null(
+        strstr(buf_cstr(&out), ",0,GPU-0,T4,pod,,,,,,,ok,,29,,,1073741824,,,,,,,,,,,,,,,,,,,,ml,a,u1,shared\n"));
+    top_sample_fini(&s);
+}
+
+static void test_only_the_jobs_devices_are_kept(void **state)
+{
+    (void)state;
+    struct top_sample s = sample_of(pods_page);
+    struct job_device wanted[] = {{.index = 1, .gi = -1, .ci = -1, .words = "1"},
+                                  {.index = 9, .gi = -1, .ci = -1, .words = "9"}};
+    struct job_plan plan = {.choice = JOB_LIST, .source = "--device", .order = JOB_ORDER_NODE};
+    plan.devices.items = wanted;
+    plan.devices.len = ARRAY_LEN(wanted);
+    struct buf note BUF_AUTO, out BUF_AUTO;
+    buf_init(&note, 1 << 10);
+    buf_init(&out, 1 << 16);
+    assert_int_equal(top_choose(&s, &plan, &note), 1);
+    assert_string_equal(buf_cstr(&note), "not here: 9 (--device)");
+    assert_int_equal(s.devices.len, 1);
+    assert_string_equal(s.devices.items[0].uuid, "GPU-1");
+    assert_int_equal(s.devices.items[0].pods.len, 1);
+    top_render_json(&s, &plan, 0, &out);
+    assert_non_null(strstr(buf_cstr(&out), "\"environment\":{\"orchestrator\":\"standalone\",\"node\":null,"));
     top_sample_fini(&s);
 }
 
@@ -270,6 +361,9 @@ int main(void)
         cmocka_unit_test(test_a_name_cannot_move_the_cursor),
         cmocka_unit_test(test_json_has_null_for_unknown_and_an_empty_list_for_no_device),
         cmocka_unit_test(test_csv_quotes_what_must_be_and_leaves_unknown_empty),
+        cmocka_unit_test(test_pods_stand_below_their_device_and_unmeasured_ones_have_no_values),
+        cmocka_unit_test(test_pods_are_data_too),
+        cmocka_unit_test(test_only_the_jobs_devices_are_kept),
         cmocka_unit_test(test_prom_keeps_the_lines_of_devices_and_driver),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
