@@ -8,7 +8,8 @@ int nvmlDeviceGetMigMode(struct nvml_device *device, uint32_t *current, uint32_t
         return NVML_RC_INVALID_ARGUMENT;
     if (!(c.gpu->board->can & CAN_MIG))
         return NVML_RC_NOT_SUPPORTED;
-    *current = *pending = c.layout->is_enabled ? NVML_MIG_ON : NVML_MIG_OFF;
+    *current = c.layout->is_enabled ? NVML_MIG_ON : NVML_MIG_OFF;
+    *pending = c.layout->is_enabled != c.gpu->is_mig_pending ? NVML_MIG_ON : NVML_MIG_OFF;
     return NVML_RC_SUCCESS;
 }
 

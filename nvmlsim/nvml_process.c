@@ -21,7 +21,7 @@ static struct nvml_process_detail detail_of(const struct sim_call *c, const stru
 /* Is the process one of this device: of the whole GPU, or of the compute instance that was asked for? */
 static bool belongs(const struct sim_call *c, const struct process *p, enum process_type type)
 {
-    if (p->type != type || !player_is_running(p, c->t_s))
+    if (p->type != type || p->is_hidden || !player_is_running(p, c->t_s))
         return false;
     if (!c->instance)
         return !c->layout->is_enabled || p->gpu_instance != UINT32_MAX;
@@ -107,29 +107,33 @@ int nvmlDeviceGetRunningProcessDetailList(struct nvml_device *device, struct nvm
 #define RING_S   10.0
 #define PERIOD_S (1.0 / 6)
 
-static uint32_t mean_percent(const struct curve *curve, double from_s, double until_s)
+/* Seconds between two samples, and the part of them in which the process was there. */
+struct span {
+    double from, until, begin, end;
+};
+
+/* A process that was not there for a part of the time did nothing then: those of a GPU add up to what it did. */
+static uint32_t mean_percent(const struct curve *curve, const struct span *s)
 {
-    if (until_s - from_s < 1e-9)
-        return sim_round(curve_value(curve, until_s));
-    return sim_round((curve_integral(curve, until_s) - curve_integral(curve, from_s)) / (until_s - from_s));
+    if (s->until - s->from < 1e-9)
+        return sim_round(curve_value(curve, s->until));
+    return sim_round((curve_integral(curve, s->end) - curve_integral(curve, s->begin)) / (s->until - s->from));
 }
 
 /* The mean of what the ring has since since_s. False when there is nothing newer, or the process did nothing. */
 static bool load_of(const struct sim_call *c, const struct process *p, double since_s, struct nvml_process_load *ret)
 {
-    double until = floor(c->t_s / PERIOD_S) * PERIOD_S;
-    double from = fmax(fmax(since_s, until - RING_S), p->from_s);
-    if (until > p->until_s)
-        until = p->until_s;
-    if (from > until || (since_s >= 0 && from >= until - 1e-6)) /* microseconds round */
+    double until = floor(c->t_s / PERIOD_S) * PERIOD_S, from = fmax(fmax(since_s, until - RING_S), 0);
+    struct span s = {.from = from, .until = until, .begin = fmax(from, p->from_s), .end = fmin(until, p->until_s)};
+    if (s.begin > s.end || (since_s >= 0 && from >= until - 1e-6)) /* microseconds round */
         return false;
     *ret = (struct nvml_process_load){
         .time_us = sim_time_us(c, until),
         .pid = p->pid,
-        .sm = mean_percent(&p->sm, from, until),
-        .memory = mean_percent(&p->memory, from, until),
-        .encoder = mean_percent(&p->encoder, from, until),
-        .decoder = mean_percent(&p->decoder, from, until),
+        .sm = mean_percent(&p->sm, &s),
+        .memory = mean_percent(&p->memory, &s),
+        .encoder = mean_percent(&p->encoder, &s),
+        .decoder = mean_percent(&p->decoder, &s),
     };
     return ret->sm || ret->memory || ret->encoder || ret->decoder;
 }

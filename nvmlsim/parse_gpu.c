@@ -53,6 +53,12 @@ static int read_throttle(struct reader *r, const struct tree_node *node, void *t
     return parse_throttle(r, node, &((struct draft *)target)->gpu.throttle);
 }
 
+static int read_mig_pending(struct reader *r, const struct tree_node *node, void *target, size_t param)
+{
+    (void)param;
+    return reader_bool(r, node, &((struct draft *)target)->gpu.is_mig_pending);
+}
+
 static const struct key_rule gpu_rules[] = {
 #define X(name, key, lowest, highest, is_of_instance) {key, read_signal, SIGNAL_##name},
     SIGNALS(X)
@@ -69,6 +75,7 @@ static const struct key_rule gpu_rules[] = {
     {"throttle", read_throttle, 0},
     {"recovery_action", read_number, offsetof(struct draft, gpu.recovery_action)},
     {"mig", reader_defer, offsetof(struct draft, mig)},
+    {"mig_pending", read_mig_pending, 0},
     {"processes", reader_defer, offsetof(struct draft, processes)},
 };
 
@@ -318,6 +325,12 @@ static int read_type(struct reader *r, const struct tree_node *node, void *targe
     return 0;
 }
 
+static int read_hidden(struct reader *r, const struct tree_node *node, void *target, size_t param)
+{
+    (void)param;
+    return reader_bool(r, node, &((struct process_draft *)target)->process.is_hidden);
+}
+
 static int read_process_time(struct reader *r, const struct tree_node *node, void *target, size_t param)
 {
     return reader_double(r, node, 0, 1e9, (double *)(void *)((char *)target + param));
@@ -331,6 +344,7 @@ static int read_instance_id(struct reader *r, const struct tree_node *node, void
 static const struct key_rule process_rules[] = {
     {"pid", read_pid, 0},
     {"type", read_type, 0},
+    {"hidden", read_hidden, 0},
     {"from", read_process_time, offsetof(struct process, from_s)},
     {"until", read_process_time, offsetof(struct process, until_s)},
     {"memory_mib", read_process_curve, offsetof(struct process, memory_mib)},

@@ -78,6 +78,7 @@ enum process_type { PROCESS_COMPUTE, PROCESS_GRAPHICS, PROCESS_MPS };
 struct process {
     uint32_t pid;
     enum process_type type;
+    bool is_hidden;         /* of another pid namespace: not listed, and sampled under the host's pid */
     double from_s, until_s; /* until: INFINITY = for ever */
     struct curve memory_mib, sm, memory, encoder, decoder;
     uint32_t gpu_instance, compute_instance; /* UINT32_MAX outside MIG */
@@ -116,6 +117,7 @@ struct gpu {
     double ecc[ECC_COUNT];
     uint64_t throttle;        /* NVML_REASON_ bits on top of the derived ones */
     uint32_t recovery_action; /* field 230 */
+    bool is_mig_pending;      /* the other MIG mode waits for a reset */
     size_t n_processes;
     const struct process *processes;
     size_t n_layouts;

@@ -229,14 +229,183 @@ static void write_scenario(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static void test_a_rewritten_scenario_is_followed(void **state)
+/* A scenario file of this text, under a name that stays until the next one. */
+static const char *scenario_of(const char *text)
 {
-    struct stage *s = *state;
-    char path[] = "/tmp/gpu-scenario-XXXXXX";
+    static char path[] = "/tmp/gpu-scenario-XXXXXX";
+    memcpy(path + sizeof(path) - 7, "XXXXXX", 6);
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     (void)close(fd);
-    write_scenario(path, "gpus: [{board: H100, utilization: 20}]\n");
+    write_scenario(path, text);
+    return path;
+}
+
+/* ---- processes ---- */
+
+/* Percent of all processes of a device together, as they are in the newest snapshot. */
+static double sum_of_processes(const struct stage *s, size_t gpu)
+{
+    size_t n;
+    double sum = 0;
+    const struct snapshot_process *list = snapshot_processes_of(s->latest, nth(s, gpu), &n);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(list[i].has_utilization);
+        sum += list[i].utilization;
+    }
+    return sum;
+}
+
+static const struct snapshot_process *process(const struct stage *s, size_t device, uint32_t pid)
+{
+    size_t n;
+    const struct snapshot_process *list = snapshot_processes_of(s->latest, nth(s, device), &n);
+    for (size_t i = 0; i < n; i++)
+        if (list[i].pid == pid)
+            return &list[i];
+    return NULL;
+}
+
+/* The driver gives the GPU's load of now and the processes' mean of the last second: within a second of a step they
+ * differ, over time they do not. */
+static void test_the_processes_of_a_shared_gpu_add_up_to_it(void **state)
+{
+    struct stage *s = *state;
+    stage_init(s, "shared");
+    s->core->config.has_processes = true;
+    double of_gpu[2] = {0}, of_processes[2] = {0};
+    for (int second = 0; second < 119; second++) {
+        cycle(s);
+        bool is_step = second == 30 || second == 60 || second == 75 || second == 90;
+        for (size_t gpu = 0; gpu < 2; gpu++) {
+            double device = nth(s, gpu)->readings[SNAPSHOT_UTILIZATION].value, sum = sum_of_processes(s, gpu);
+            of_gpu[gpu] += device;
+            of_processes[gpu] += sum;
+            if (gpu == 1 || !is_step)
+                assert_double_near(sum, device, 2);
+        }
+    }
+    for (size_t gpu = 0; gpu < 2; gpu++)
+        assert_double_near(of_processes[gpu] / of_gpu[gpu], 1, 0.02);
+    assert_null(process(s, 0, 43003)); /* it has ended */
+    assert_true(process(s, 0, 43001)->has_memory);
+    assert_int_equal(process(s, 0, 43001)->memory_bytes, (uint64_t)20000 << 20);
+    assert_double_same(process(s, 1, 43010)->utilization, 0); /* the MPS server */
+    assert_int_equal(s->latest->sampler.errors, 0);
+}
+
+static void test_a_process_that_comes_is_seen_at_once_with_what_it_uses(void **state)
+{
+    struct stage *s = *state;
+    const char *path = scenario_of("gpus: [{board: A10, utilization: 70, processes: [{pid: 1, sm: 40},"
+                                   "{pid: 2, sm: 30, memory_mib: 12000, from: 30, until: 75}]}]\n");
+    stage_open(s, path);
+    s->core->config.has_processes = true;
+    play_until(s, 29);
+    assert_null(process(s, 0, 2));
+    play_until(s, 31);
+    assert_non_null(process(s, 0, 2));
+    assert_double_near(process(s, 0, 2)->utilization, 30, 0.5);
+    play_until(s, 36);
+    assert_int_equal(process(s, 0, 2)->memory_bytes, (uint64_t)12000 << 20);
+    play_until(s, 81);
+    assert_null(process(s, 0, 2));
+    assert_non_null(process(s, 0, 1));
+    (void)unlink(path);
+}
+
+static void test_an_idle_gpu_that_wakes_up_is_not_averaged_with_its_sleep(void **state)
+{
+    struct stage *s = *state;
+    const char *path = scenario_of("gpus: [{board: A10, utilization: {step: [[0, 0], [60, 90]]}, processes: ["
+                                   "{pid: 7, memory_mib: 100, sm: {step: [[0, 0], [60, 90]]}}]}]\n");
+    stage_open(s, path);
+    s->core->config.has_processes = true;
+    play_until(s, 60);
+    assert_double_same(process(s, 0, 7)->utilization, 0);
+    play_until(s, 61);
+    assert_double_near(process(s, 0, 7)->utilization, 90, 0.5);
+    (void)unlink(path);
+}
+
+/* Of drivers with the 32-byte fault too, where pids and memory would shuffle. */
+static void test_processes_are_right_with_every_generation_of_drivers(void **state)
+{
+    struct stage *s = *state;
+    static const char *const drivers[] = {"470.256.02", "535.54.03", "535.86.10", "570.172.08", "610.57.04"};
+    for (size_t i = 0; i < ARRAY_LEN(drivers); i++) {
+        BUF_AUTO struct buf text;
+        buf_init(&text, 1 << 20);
+        (void)buf_printf(&text, "driver: '%s'\ngpus: [{board: A100-40, processes: [", drivers[i]);
+        for (int pid = 1; pid <= 100; pid++)
+            (void)buf_printf(&text, "{pid: %d, memory_mib: %d}, ", pid, 10 * pid);
+        (void)buf_printf(&text, "{pid: 500, hidden: true, sm: 30}]}]\n");
+        const char *path = scenario_of(buf_cstr(&text));
+        stage_open(s, path);
+        s->core->config.has_processes = true;
+        cycle(s);
+        cycle(s);
+        assert_int_equal(s->latest->n_processes, 101);
+        for (uint32_t pid = 1; pid <= 100; pid++)
+            assert_int_equal(process(s, 0, pid)->memory_bytes, (uint64_t)10 * pid << 20);
+        assert_double_near(process(s, 0, 500)->utilization, 30, 0.5);
+        assert_false(process(s, 0, 500)->has_memory);
+        (void)unlink(path);
+        (void)stage_fini(state);
+    }
+}
+
+static void test_processes_of_a_divided_gpu_are_those_of_its_instances(void **state)
+{
+    struct stage *s = *state;
+    stage_init(s, "mig");
+    s->core->config.has_processes = true;
+    play_until(s, 5);
+    size_t n_seen = 0;
+    for (size_t i = 0; i < s->latest->n_devices; i++) {
+        const struct snapshot_device *d = nth(s, i);
+        size_t n;
+        (void)snapshot_processes_of(s->latest, d, &n);
+        n_seen += n;
+        bool is_parent = d->kind == SNAPSHOT_MIG_PARENT;
+        assert_int_equal(d->process_list.status, is_parent ? SNAPSHOT_UNSUPPORTED : SNAPSHOT_OK);
+        assert_int_equal(d->process_utilization.status, d->kind == SNAPSHOT_GPU ? SNAPSHOT_OK : SNAPSHOT_UNSUPPORTED);
+        if (is_parent)
+            assert_int_equal(n, 0);
+    }
+    assert_int_equal(n_seen, s->latest->n_processes);
+    assert_int_equal(s->latest->sampler.errors, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_non_null(process(s, 1 + i, 42001 + i));
+    assert_int_equal(process(s, 1, 42001)->memory_bytes, (uint64_t)15000 << 20);
+    assert_double_near(process(s, 5, 42010)->utilization + process(s, 5, 42011)->utilization, 70, 0.5);
+}
+
+static void test_what_processes_cost_on_eight_gpus_has_a_ceiling(void **state)
+{
+    struct stage *s = *state;
+    const char *path = scenario_of("gpus: [{board: H100, count: 8, utilization: 50, processes: [{pid: 7, sm: 50}]}]\n");
+    uint64_t calls[2];
+    for (int has_processes = 0; has_processes < 2; has_processes++) {
+        stage_open(s, path);
+        s->core->config.has_processes = has_processes;
+        for (int i = 0; i < 12; i++)
+            cycle(s);
+        uint64_t before = s->latest->sampler.nvml_calls;
+        for (int i = 0; i < 10; i++)
+            cycle(s);
+        calls[has_processes] = s->latest->sampler.nvml_calls - before;
+        (void)stage_fini(state);
+    }
+    /* in ten seconds: one call each for what processes use, two rounds of three lists */
+    assert_int_equal(calls[1] - calls[0], 8 * (10 + 2 * 3));
+    (void)unlink(path);
+}
+
+static void test_a_rewritten_scenario_is_followed(void **state)
+{
+    struct stage *s = *state;
+    const char *path = scenario_of("gpus: [{board: H100, utilization: 20}]\n");
     stage_open(s, path);
     cycle(s);
     cycle(s);
@@ -252,11 +421,7 @@ static void test_a_rewritten_scenario_is_followed(void **state)
 static void test_what_a_cycle_costs_on_eight_gpus_has_a_ceiling(void **state)
 {
     struct stage *s = *state;
-    char path[] = "/tmp/gpu-scenario-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    (void)close(fd);
-    write_scenario(path, "gpus: [{board: H100, count: 8, utilization: 50}]\n");
+    const char *path = scenario_of("gpus: [{board: H100, count: 8, utilization: 50}]\n");
     stage_open(s, path);
     for (int i = 0; i < 12; i++)
         cycle(s);
@@ -282,6 +447,18 @@ int main(void)
                                                  &stage),
         cmocka_unit_test_prestate_setup_teardown(test_a_rewritten_scenario_is_followed, NULL, stage_fini, &stage),
         cmocka_unit_test_prestate_setup_teardown(test_what_a_cycle_costs_on_eight_gpus_has_a_ceiling, NULL, stage_fini,
+                                                 &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_the_processes_of_a_shared_gpu_add_up_to_it, NULL, stage_fini,
+                                                 &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_a_process_that_comes_is_seen_at_once_with_what_it_uses, NULL,
+                                                 stage_fini, &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_an_idle_gpu_that_wakes_up_is_not_averaged_with_its_sleep, NULL,
+                                                 stage_fini, &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_processes_are_right_with_every_generation_of_drivers, NULL,
+                                                 stage_fini, &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_processes_of_a_divided_gpu_are_those_of_its_instances, NULL,
+                                                 stage_fini, &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_what_processes_cost_on_eight_gpus_has_a_ceiling, NULL, stage_fini,
                                                  &stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

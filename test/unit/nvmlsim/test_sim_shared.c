@@ -246,6 +246,60 @@ static void test_process_utilization_is_what_is_new(void **state)
     assert_rc(nvmlDeviceGetProcessUtilization(stage_gpu(0), s, &n, 0), NOT_FOUND);
 }
 
+static void test_processes_that_come_and_go_add_up_to_the_gpu(void **state)
+{
+    (void)state;
+    struct nvml_process_utilization s[4];
+    uint32_t n = 4, sum = 0;
+    stage_play("gpus: [{board: A10, utilization: 80, processes: ["
+               "{pid: 1, sm: 80, until: 10.5}, {pid: 2, sm: 80, from: 10.5}]}]");
+    struct nvml_device *d = stage_gpu(0);
+    stage_advance(10);
+    assert_rc(nvmlDeviceGetProcessUtilization(d, s, &n, 0), SUCCESS);
+    uint64_t last = s[0].time_us;
+    stage_advance(1);
+    n = 4;
+    assert_rc(nvmlDeviceGetProcessUtilization(d, s, &n, last), SUCCESS);
+    assert_int_equal(n, 2);
+    for (size_t i = 0; i < n; i++)
+        sum += s[i].sm;
+    assert_int_equal(sum, 80);
+    assert_int_equal(s[0].sm, 40);
+}
+
+static void test_a_hidden_process_is_sampled_and_not_listed(void **state)
+{
+    (void)state;
+    struct nvml_process p[2];
+    struct nvml_process_utilization s[2];
+    uint32_t n = 2;
+    stage_play("gpus: [{board: A10, processes: [{pid: 1, sm: 30, hidden: true}, {pid: 2, sm: 20}]}]");
+    stage_advance(1);
+    assert_rc(nvmlDeviceGetComputeRunningProcesses_v3(stage_gpu(0), &n, p), SUCCESS);
+    assert_int_equal(n, 1);
+    assert_int_equal(p[0].pid, 2);
+    n = 2;
+    assert_rc(nvmlDeviceGetProcessUtilization(stage_gpu(0), s, &n, 0), SUCCESS);
+    assert_int_equal(n, 2);
+    assert_int_equal(s[0].pid, 1);
+}
+
+static void test_a_mig_mode_may_wait_for_a_reset(void **state)
+{
+    (void)state;
+    uint32_t current = 9, pending = 9;
+    stage_play("gpus: [{board: H100, mig_pending: true}, {board: H100, mig: [1g.10gb], mig_pending: true},"
+               " {board: H100}]");
+    assert_rc(nvmlDeviceGetMigMode(stage_gpu(0), &current, &pending), SUCCESS);
+    assert_int_equal(current, NVML_MIG_OFF);
+    assert_int_equal(pending, NVML_MIG_ON);
+    assert_rc(nvmlDeviceGetMigMode(stage_gpu(1), &current, &pending), SUCCESS);
+    assert_int_equal(current, NVML_MIG_ON);
+    assert_int_equal(pending, NVML_MIG_OFF);
+    assert_rc(nvmlDeviceGetMigMode(stage_gpu(2), &current, &pending), SUCCESS);
+    assert_int_equal(current, pending);
+}
+
 /* ---- GPM ---- */
 
 struct gpm {
@@ -435,6 +489,9 @@ int main(void)
         cmocka_unit_test(test_r535_43_writes_long_elements_from_v3),
         cmocka_unit_test(test_processes_of_instances_have_their_ids),
         cmocka_unit_test(test_process_utilization_is_what_is_new),
+        cmocka_unit_test(test_a_mig_mode_may_wait_for_a_reset),
+        cmocka_unit_test(test_a_hidden_process_is_sampled_and_not_listed),
+        cmocka_unit_test(test_processes_that_come_and_go_add_up_to_the_gpu),
         cmocka_unit_test(test_gpm_metrics_are_means_between_two_samples),
         cmocka_unit_test(test_gpm_samples_must_be_100_ms_apart),
         cmocka_unit_test(test_gpm_of_instances_goes_by_gpu_instance),
