@@ -1,6 +1,8 @@
 /* Numbers from and to text. */
 #include "base/num.h"
 
+#include "base/alloc.h"
+
 #include <errno.h>
 #include <float.h>
 #include <math.h>
@@ -91,18 +93,60 @@ int num_parse_bool(struct str text, bool *ret)
     return -1;
 }
 
+/* m / 10^point in plain digits: 1234 and 2 is "12.34", 5 and 3 is "0.005". m < 1e15. */
+static void write_decimal(char out[NUM_TEXT_MAX], bool is_negative, uint64_t m, int point)
+{
+    char digits[NUM_TEXT_MAX];
+    int n = 0;
+    do {
+        digits[n++] = (char)('0' + m % 10);
+        m /= 10;
+    } while (m || n <= point);
+    if (is_negative)
+        *out++ = '-';
+    while (n > 0) {
+        *out++ = digits[--n];
+        if (n == point && n > 0)
+            *out++ = '.';
+    }
+    *out = '\0';
+}
+
+/* The common case, without a trial for each number of digits: a decimal of at most 15 digits is one double and no
+ * other's, and both it and the power of ten are exact, so that the division is rounded as reading it is. Returns false
+ * where there is no such decimal, or where %g would write an exponent. */
+static bool write_short(char out[NUM_TEXT_MAX], double value)
+{
+    static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    double size = fabs(value);
+    if (!(size < 1e15) || (size > 0 && size < 1e-4))
+        return false;
+    for (int point = 0; point < (int)ARRAY_LEN(tens); point++) {
+        double scaled = size * tens[point] + 0.5;
+        if (!(scaled < 1e15))
+            return false;
+        uint64_t m = (uint64_t)scaled;
+        double back = (double)m / tens[point];
+        if (back < size || back > size)
+            continue;
+        write_decimal(out, value < 0, m, point);
+        return true;
+    }
+    return false;
+}
+
 void num_format_double(char out[NUM_TEXT_MAX], double value)
 {
     if (isnan(value) || isinf(value)) {
         (void)snprintf(out, NUM_TEXT_MAX, "%s", isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
         return;
     }
-    if (fabs(value) < 1e15 && value == rint(value)) {
-        (void)snprintf(out, NUM_TEXT_MAX, "%.0f", value + 0.0); /* + 0.0 turns -0 into 0 */
+    if (write_short(out, value))
         return;
-    }
-    int fewest =
-        fabs(value) < DBL_MIN ? 1 : 6; /* %g drops zeros at the end, but subnormals have fewer than 6 true digits */
+    bool is_long = fabs(value) >= 0.1 && fabs(value) < 1e14; /* or write_short had written it */
+    int fewest = is_long                 ? 16
+                 : fabs(value) < DBL_MIN ? 1
+                                         : 6; /* %g drops zeros at the end, but subnormals have fewer */
     for (int digits = fewest; digits <= 17; digits++) {
         (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, value);
         double back = strtod(out, NULL);

@@ -238,6 +238,40 @@ static void test_every_double_survives_being_written_and_read(void **state)
     }
 }
 
+/* The definition: the fewest digits that read back. */
+static void format_slowly(char out[NUM_TEXT_MAX], double value)
+{
+    for (int digits = 1; digits <= 17; digits++) {
+        (void)snprintf(out, NUM_TEXT_MAX, "%.*g", digits, value);
+        double back = strtod(out, NULL);
+        if (!(back < value) && !(back > value) && (!strchr(out, 'e') || fabs(value) >= 1e15 || fabs(value) < 1e-4))
+            return;
+    }
+}
+
+/* Readings as they come: decimals, ratios of them, sums, and what lies next to each. */
+static void test_decimals_and_their_neighbours_are_written_as_by_trial(void **state)
+{
+    (void)state;
+    uint64_t seed = 42;
+    for (int i = 0; i < 100000; i++) {
+        double tens = pow(10, (double)(next_random(&seed) % 16));
+        uint64_t digits = next_random(&seed) % (uint64_t)pow(10, (double)(1 + next_random(&seed) % 16));
+        double value = (double)digits / tens;
+        if (i % 4 == 1)
+            value = value / 100;
+        if (i % 4 == 2)
+            value = nextafter(value, (double)(next_random(&seed) % 2) * 1e18);
+        if (i % 4 == 3)
+            value = -value;
+        char got[NUM_TEXT_MAX], want[NUM_TEXT_MAX];
+        num_format_double(got, value);
+        format_slowly(want, value);
+        if (strcmp(got, want) != 0 && strcmp(want, "-0") != 0)
+            fail_msg("%.17g was written as %s, not %s", value, got, want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +284,7 @@ int main(void)
         cmocka_unit_test(test_booleans_have_four_spellings_each),
         cmocka_unit_test(test_doubles_are_written_as_short_as_exact),
         cmocka_unit_test(test_every_double_survives_being_written_and_read),
+        cmocka_unit_test(test_decimals_and_their_neighbours_are_written_as_by_trial),
         cmocka_unit_test(test_numbers_for_people_are_rounded_to_thousandths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
