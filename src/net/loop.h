@@ -85,7 +85,5 @@ struct net_loop {
 
 /* Find all series; called once by net_loop_new. */
 void net_series_setup(struct net_series *series, struct metrics *metrics);
-/* A number in [0, 1). Not for secrets. */
-double net_random(struct net_loop *loop);
 
 #endif

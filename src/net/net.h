@@ -29,6 +29,8 @@ void net_loop_stop(struct net_loop *loop);
 int64_t net_now_ns(const struct net_loop *loop);
 /* For tests: move the loop's clock forward; deadlines passed by it fire in the next turn. */
 void net_loop_skip(struct net_loop *loop, int64_t ns);
+/* A number in [0, 1), for jitter. Not for secrets. */
+double net_random(struct net_loop *loop);
 /* Call fn(context) at the end of this turn, before output is written; from inside such a call: of the next turn. */
 void net_defer(struct net_loop *loop, void (*fn)(void *context), void *context);
 /* Forget all deferred calls with this context: its owner goes. */
@@ -51,6 +53,15 @@ struct net_wakeup *net_wakeup_new(struct net_loop *loop, void (*fn)(void *contex
 /* From any thread: fn runs on the loop thread soon, once for any number of sends. */
 void net_wakeup_send(struct net_wakeup *w);
 void net_wakeup_free(struct net_wakeup *w); /* accepts NULL; no send may follow */
+
+/* Readiness of a descriptor that a foreign library owns. Nothing is asked for until net_poll_want. fn may free the
+ * poll; free it before the descriptor is closed, and before the loop. NULL and an error when the system refuses. */
+struct net_poll;
+struct net_poll *net_poll_new(struct net_loop *loop, int fd,
+                              void (*fn)(void *context, bool is_readable, bool is_writable), void *context,
+                              struct err *e);
+void net_poll_want(struct net_poll *poll, bool want_read, bool want_write);
+void net_poll_free(struct net_poll *poll); /* accepts NULL */
 
 /* Run work(context) off the loop, then done(context) on it, always, at the latest in net_loop_free. For disk and DNS;
  * never for NVML. */
