@@ -200,8 +200,10 @@ struct kube_scale {
  * minutes. done is called once, never from inside: scale NULL and the error (NOT_FOUND: no such object; UNIMPLEMENTED:
  * the kind has no scale subresource; PERMISSION_DENIED; UNAVAILABLE), or the scale, valid during the call. */
 struct kube_get;
-struct kube_get *kube_get_scale(struct kube *k, const char *api_version, const char *kind, const char *ns,
-                                const char *name,
+struct kube_target {
+    const char *api_version, *kind, *ns, *name; /* copied */
+};
+struct kube_get *kube_get_scale(struct kube *k, const struct kube_target *target,
                                 void (*done)(void *context, const struct kube_scale *scale, const struct err *error),
                                 void *context);
 void kube_get_cancel(struct kube_get *get); /* not after done; done is not called */
