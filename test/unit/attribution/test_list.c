@@ -1,5 +1,5 @@
 /* Answers of List, packed by protobuf-c as the kubelet packs them, to owners. */
-#include "attribution/attribution.h"
+#include "attribution/attribution_private.h"
 #include "proto/proto.h"
 
 #include "support.h"
@@ -114,17 +114,24 @@ static void put_pod(struct buf *out, const struct entry *entry)
     put_packed(out, 1, &pod.base);
 }
 
-static struct snapshot_owners *parse(const struct entry *entries, size_t n, const struct snapshot *s)
+static struct snapshot_owners *parse_with(const struct entry *entries, size_t n, const struct snapshot *s,
+                                          const struct attribution_evidence *evidence)
 {
     BUF_AUTO struct buf bytes;
     struct err e;
     buf_init(&bytes, 1 << 24);
     for (size_t i = 0; i < n; i++)
         put_pod(&bytes, &entries[i]);
-    struct snapshot_owners *owners = attribution_parse((struct str){bytes.data, bytes.len}, s, 5 * NS_PER_S, &e);
+    struct snapshot_owners *owners =
+        attribution_read_list((struct str){bytes.data, bytes.len}, s, evidence, 5 * NS_PER_S, &e);
     assert_non_null(owners);
     assert_int_equal(owners->n_pods, n);
     return owners;
+}
+
+static struct snapshot_owners *parse(const struct entry *entries, size_t n, const struct snapshot *s)
+{
+    return parse_with(entries, n, s, NULL);
 }
 
 /* The holders of a device as "ns/pod/container ns/pod/container". */
@@ -200,6 +207,37 @@ static void test_of_two_pods_with_one_exclusive_gpu_the_later_holds_it(void **st
     assert_false(owners->holdings[0].is_shared);
     assert_int_equal(owners->n_superseded, 1);
     snapshot_owners_unref(owners);
+}
+
+/* The pods of "ml" that the text names have processes on GPU A. */
+static bool is_alive(void *context, const char *uuid, const char *ns, const char *pod)
+{
+    return strcmp(uuid, GPU_A) == 0 && strcmp(ns, "ml") == 0 && strstr(context, pod) != NULL;
+}
+
+static void test_of_two_pods_with_one_exclusive_gpu_the_one_with_a_process_holds_it(void **state)
+{
+    static const struct entry rows[] = {
+        {"ml", "first", "one", "nvidia.com/gpu", {GPU_A, GPU_B}, NULL},
+        {"ml", "second", "one", "nvidia.com/gpu", {GPU_A, GPU_B}, NULL},
+        {"ml", "third", "one", "nvidia.com/gpu", {GPU_A, GPU_B}, NULL},
+    };
+    static const struct {
+        const char *alive, *want;
+    } cases[] = {
+        {"", "ml/third/one"},      {"first", "ml/first/one"},         {"second", "ml/second/one"},
+        {"third", "ml/third/one"}, {"first second", "ml/second/one"}, {"first second third", "ml/third/one"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char alive[32];
+        (void)str_copy(alive, sizeof(alive), str_of(cases[i].alive));
+        struct snapshot_owners *owners =
+            parse_with(rows, ARRAY_LEN(rows), *state, &(struct attribution_evidence){is_alive, alive});
+        assert_holders(owners, GPU_A, cases[i].want);
+        assert_holders(owners, GPU_B, "ml/third/one");
+        assert_int_equal(owners->n_superseded, 4);
+        snapshot_owners_unref(owners);
+    }
 }
 
 static void test_a_sidecar_and_the_main_container_of_a_pod_hold_one_gpu_both(void **state)
@@ -378,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_an_id_listed_for_each_numa_node_is_held_once),
         cmocka_unit_test(test_two_replicas_of_a_gpu_are_one_holding_of_two_shares),
         cmocka_unit_test(test_of_two_pods_with_one_exclusive_gpu_the_later_holds_it),
+        cmocka_unit_test(test_of_two_pods_with_one_exclusive_gpu_the_one_with_a_process_holds_it),
         cmocka_unit_test(test_a_sidecar_and_the_main_container_of_a_pod_hold_one_gpu_both),
         cmocka_unit_test(test_a_gpu_that_only_an_init_container_has_is_nobodys),
         cmocka_unit_test(test_the_holder_of_a_lost_gpu_is_kept),
