@@ -228,6 +228,15 @@ struct net_connect_config {
 /* The connection, or NULL and an error for a malformed address. protocol->open is called once connected. */
 struct net_conn *net_connect(struct net_loop *loop, const struct net_connect_config *config, struct err *e);
 
+/* All addresses of "host:port", as texts that net_connect takes, looked up off the loop. done comes once, never from
+ * inside; error is NULL where there is an answer, and the texts are valid during the call. */
+struct net_lookup;
+struct net_lookup *net_lookup_start(struct net_loop *loop, const char *address,
+                                    void (*done)(void *context, const char *const *addresses, size_t n,
+                                                 const struct err *error),
+                                    void *context);
+void net_lookup_cancel(struct net_lookup *l); /* done will not come; not after it. Accepts NULL */
+
 /* Split "host:port", "[v6]:port", ":port". Returns 0, or -1 and an error that shows the forms allowed. */
 int net_split_address(const char *address, char host[256], int *ret_port, struct err *e);
 
