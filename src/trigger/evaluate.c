@@ -56,6 +56,21 @@ static bool has_product(const char *product, const char *part)
     return strstr(folded[0], folded[1]) != NULL;
 }
 
+static bool is_of_uuid(const char *uuid, const struct trigger_device *d)
+{
+    return !uuid[0] || str_equals_nocase(str_of(d->uuid), uuid) || str_equals_nocase(str_of(d->parent_uuid), uuid);
+}
+
+static bool is_of_product(const struct trigger *t, const struct trigger_device *d)
+{
+    return !t->gpu_product[0] || has_product(d->product, t->gpu_product);
+}
+
+bool trigger_matches(const struct trigger *t, const struct trigger_device *d)
+{
+    return is_of_uuid(t->gpu_uuid, d) && is_of_product(t, d);
+}
+
 /* The UUID to look for: a MIG device's chip where the metric is the chip's; "" for any. */
 static const char *wanted_uuid(const struct evaluator *ev)
 {

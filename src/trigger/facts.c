@@ -53,6 +53,16 @@ const char *trigger_metric_unit(enum trigger_metric metric)
     return metric < TRIGGER_METRIC_COUNT ? metrics[metric].unit : "unknown";
 }
 
+int trigger_metric_source(enum trigger_metric metric)
+{
+    return metrics[metric].source;
+}
+
+double trigger_metric_divisor(enum trigger_metric metric)
+{
+    return metrics[metric].divisor;
+}
+
 const char *trigger_scope_name(enum trigger_scope scope)
 {
     return scope < ARRAY_LEN(scope_names) ? scope_names[scope] : "unknown";

@@ -31,9 +31,6 @@ bool trigger_find_key(struct str name, enum trigger_key *ret_key);
 /* Is it one of KEDA's own keys? */
 bool trigger_is_passed_over(struct str name);
 
-bool trigger_metric_is_engine(enum trigger_metric metric);
-/* Read once per chip (temperature, power, links), not per MIG device. */
-bool trigger_metric_is_of_board(enum trigger_metric metric);
 /* Do both read the same thing in the same unit? */
 bool trigger_metrics_are_same(enum trigger_metric a, enum trigger_metric b);
 

@@ -50,6 +50,13 @@ enum { TRIGGER_SOURCE_MEMORY_PERCENT = -1, TRIGGER_SOURCE_ENGINE = -2 };
 
 const char *trigger_metric_name(enum trigger_metric metric);
 const char *trigger_metric_unit(enum trigger_metric metric);
+/* A snapshot field, or one of the two above; and what a reading of the field is divided by to be in the metric's unit.
+ */
+int trigger_metric_source(enum trigger_metric metric);
+double trigger_metric_divisor(enum trigger_metric metric);
+bool trigger_metric_is_engine(enum trigger_metric metric);
+/* Read once per chip (temperature, power, links), not per MIG device. */
+bool trigger_metric_is_of_board(enum trigger_metric metric);
 /* The metric type of this name or alias, spelled as in the table. Returns false if there is none. */
 bool trigger_find_metric(struct str name, enum trigger_metric *ret_metric);
 
@@ -169,6 +176,17 @@ struct trigger *trigger_cache_get(struct trigger_cache *cache, const struct trig
 size_t trigger_cache_len(const struct trigger_cache *cache);
 
 /* ---- evaluation ---- */
+
+/* Who a device is. No text is NULL. */
+struct trigger_device {
+    const char *node; /* "" where there is one only */
+    const char *uuid, *parent_uuid, *product, *mig_profile, *lost_reason;
+    enum snapshot_kind kind;
+    int index, gpu_instance; /* of a MIG device; else -1 */
+    bool is_lost;
+};
+/* Is it of the UUID (its own or its GPU's) and the product that the trigger asks for? gpuIndex is not looked at. */
+bool trigger_matches(const struct trigger *t, const struct trigger_device *d);
 
 enum trigger_input_state {
     TRIGGER_INPUT_MEASURED,

@@ -38,21 +38,22 @@ enum workload_hpa_state {
 
 /* All that the API says of one ScaledObject (or ScaledJob) and what it scales. Texts and arrays are the caller's. */
 struct workload_facts {
-    const char *ns, *name;    /* of the ScaledObject */
-    bool is_api_synced;       /* the lists that these facts come from were complete once */
-    bool is_job;              /* a ScaledJob */
-    bool is_known;            /* the ScaledObject was found, or podSelector stands in for it */
+    const char *ns, *name;                 /* of the ScaledObject */
+    bool is_api_synced;                    /* the lists that these facts come from were complete once */
+    bool is_job;                           /* a ScaledJob */
+    bool is_known;                         /* the ScaledObject was found, or podSelector stands in for it */
     const char *target_kind, *target_name; /* "" unknown */
-    bool is_scale_known;      /* C and S below are of one read of /scale that still stands */
-    char scale_error[SNAPSHOT_TEXT_MAX]; /* why not; "" */
-    int64_t spec, status;     /* C, S */
-    double api_now_s;         /* the API server's clock, wall seconds; ages of its times are taken by it */
-    struct workload_pod *const *pods;    /* of /scale's selector, in order of name */
+    bool is_scale_known;                   /* C and S below are of one read of /scale that still stands */
+    char scale_error[SNAPSHOT_TEXT_MAX];   /* why not; "" */
+    int64_t spec, status;                  /* C, S */
+    double api_now_s;                      /* the API server's clock, wall seconds; ages of its times are taken by it */
+    struct workload_pod *const *pods;      /* of /scale's selector, in order of name */
     size_t n_pods;
     enum workload_hpa_state hpa_state;
-    const struct kube_hpa *hpa;          /* NULL unless KNOWN */
-    const struct kube_scaled_object *scaled_object; /* for the trigger's metric type, modifiers and lint; NULL unknown */
-    double default_tolerance;            /* --hpa-tolerance: 0.1 */
+    const struct kube_hpa *hpa; /* NULL unless KNOWN */
+    const struct kube_scaled_object
+        *scaled_object;       /* for the trigger's metric type, modifiers and lint; NULL unknown */
+    double default_tolerance; /* --hpa-tolerance: 0.1 */
     /* How many simulated GPUs each pod gets on a node whose agent simulates and lists no holder; 0 = none. */
     unsigned simulated_gpus_per_pod;
 };
@@ -91,10 +92,13 @@ struct workload_device {
 /* A pod as it counted. */
 struct workload_input {
     const struct workload_pod *pod;
-    struct scaling_pod counted;
-    const struct workload_device *devices;
+    const struct scaling_pod *counted;
+    const struct scaling_replica *replica; /* in result.items: its own, or its group's; NULL: nothing was evaluated, or
+                                              it is the member of a group that has no GPU, beside others that have */
+    const struct fleet_node *node;         /* NULL: not scheduled, or no agent of its node is known */
+    struct workload_device *devices;
     size_t n_devices;
-    char text[SNAPSHOT_TEXT_MAX]; /* why a reading is missing: the node, its agent, the driver; "" */
+    const char *text; /* why a reading is missing: the node, its agent, the driver; "" */
 };
 
 struct workload_answer {

@@ -1,0 +1,159 @@
+/* The answer for a workload: what can be refused at once, then the pods as they are observed, scaling's rules on them,
+ * and what the HPA is to be sent. */
+#include "workload/look.h"
+
+#include <string.h>
+
+enum { NAMED_MAX = 3, REASONS_BYTES = 500 };
+
+static void refuse_both(struct workload_answer *ret, const struct err *e)
+{
+    ret->value_error = ret->active_error = *e;
+}
+
+/* ---- before any pod is looked at ---- */
+
+static int refuse_early(const struct trigger *t, const struct workload_facts *facts, struct err *e)
+{
+    if (t->scope == TRIGGER_NODE)
+        return err_set(
+            e, ERR_FAILED_PRECONDITION,
+            "scope node is one node's, and is measured by its agent: point scalerAddress at an agent, or set "
+            "scope: workload");
+    if (trigger_metric_is_engine(t->metric))
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "metric type %s is read from an engine's page, which this version does not fetch",
+                       trigger_metric_name(t->metric));
+    if (t->scope == TRIGGER_CLUSTER)
+        return 0;
+    if (!facts || !facts->is_api_synced)
+        return err_set(e, ERR_UNAVAILABLE, "not yet: the Kubernetes API has not been read in whole");
+    if (!facts->is_known)
+        return err_set(
+            e, ERR_UNAVAILABLE,
+            "no ScaledObject %s/%s is known here: it may be too new, or may not be read (then podSelector in "
+            "the metadata names the pods)%s%s",
+            facts->ns, facts->name, facts->scale_error[0] ? ": " : "", facts->scale_error);
+    return 0;
+}
+
+/* ---- after it ---- */
+
+/* A group counts as one replica; its members share it. */
+static const struct scaling_replica *find_group(const struct scaling_result *r, int64_t group)
+{
+    for (size_t i = 0; i < r->n_items; i++)
+        if (r->items[i].group == group)
+            return &r->items[i];
+    return NULL;
+}
+
+static void link_replicas(const struct look *look, struct workload_answer *ret)
+{
+    for (size_t i = 0; i < ret->result.n_items; i++) {
+        const struct scaling_replica *item = &ret->result.items[i];
+        for (size_t k = item->first_pod; !item->is_place && k < look->facts->n_pods; k++)
+            if (look->inputs[k].counted == &look->pods[item->first_pod]) {
+                look->inputs[k].replica = item;
+                break;
+            }
+    }
+    for (size_t i = 0; i < look->facts->n_pods; i++) {
+        struct workload_input *input = &look->inputs[i];
+        if (!input->replica && input->counted && input->counted->group >= 0)
+            input->replica = find_group(&ret->result, input->counted->group);
+    }
+}
+
+static bool is_about_pods(enum scaling_rule rule)
+{
+    return rule == SCALING_RULE_NOTHING_READ || rule == SCALING_RULE_UNSUPPORTED || rule == SCALING_RULE_UNSHARED ||
+           rule == SCALING_RULE_MISSING_IS_ERROR || rule == SCALING_RULE_NO_GPU;
+}
+
+/* The first few pods, and why they could not be read. */
+static void add_reasons(const struct look *look, const struct scaling_result *r, struct err *e)
+{
+    BUF_AUTO struct buf text;
+    buf_init(&text, REASONS_BYTES);
+    size_t n = 0;
+    for (size_t i = 0; i < look->facts->n_pods && is_about_pods(r->rule); i++) {
+        const struct workload_input *input = &look->inputs[i];
+        bool is_asked = input->counted && scaling_ought_to_be_read(&look->rules, input->counted);
+        if (!is_asked || !input->text[0] || n++ >= NAMED_MAX)
+            continue;
+        (void)buf_printf(&text, "; pod %s: %s", input->pod->name, input->text);
+    }
+    if (n > NAMED_MAX)
+        (void)buf_printf(&text, "; and %zu more", n - NAMED_MAX);
+    if (r->rule == SCALING_RULE_NO_SCALE && look->facts->scale_error[0])
+        (void)buf_printf(&text, ": %s", look->facts->scale_error);
+    struct err plain = *e;
+    if (text.len > 0)
+        (void)err_set(e, plain.class, "%s%s", plain.text, buf_cstr(&text));
+}
+
+static void evaluate_pods(struct look *look, struct workload_answer *ret)
+{
+    const struct workload_facts *facts = look->facts;
+    struct workload_memory *m = look->memory;
+    double *ages = (double *)arena_alloc(look->arena, (m->places.len + 1) * sizeof(*ages));
+    size_t n_ages = ages ? m->places.len : 0;
+    for (size_t i = 0; i < n_ages; i++)
+        ages[i] = (double)(look->now_ns - m->places.items[i]) / (double)NS_PER_S;
+    struct scaling_workload workload = {
+        .pods = look->pods,
+        .n_pods = look->n_pods,
+        .is_scale_known = facts->is_scale_known,
+        .replicas = {.spec = facts->spec, .status = facts->status, .ready = look->n_ready},
+        .place_ages_s = ages,
+        .n_place_ages = n_ages,
+    };
+    scaling_evaluate(&look->rules, &workload, look->arena, &ret->result);
+    link_replicas(look, ret);
+    ret->rules = look->rules;
+    ret->inputs = look->inputs;
+    ret->n_inputs = facts->n_pods;
+    ret->is_active = ret->result.is_active;
+    ret->is_above = ret->result.active_rule == SCALING_ACTIVE_ABOVE;
+    ret->active_error = ret->result.active_error;
+    if (ret->active_error.class != ERR_NONE)
+        add_reasons(look, &ret->result, &ret->active_error);
+}
+
+static void evaluate_workload(struct look *look, struct workload_answer *ret)
+{
+    struct err refused = {.class = ERR_NONE};
+    const struct kube_hpa_metric *metric;
+    int found = workload_find_hpa(look->trigger, look->facts, &ret->hpa, &metric, &refused);
+    look->rules = workload_rules(look->trigger, look->facts);
+    look->rules.target = ret->hpa.target;
+    if (!workload_observe(look)) {
+        (void)err_set(&refused, ERR_RESOURCE_EXHAUSTED, "%s", scaling_rule_sentence(SCALING_RULE_TOO_MANY));
+        refuse_both(ret, &refused);
+        return;
+    }
+    evaluate_pods(look, ret);
+    scaling_for_hpa(&ret->hpa, &ret->result, &ret->sent);
+    ret->value = ret->sent.value;
+    ret->value_error = found < 0 && ret->result.error.class == ERR_NONE ? refused : ret->sent.error;
+    if (ret->value_error.class != ERR_NONE) {
+        ret->value = 0;
+        add_reasons(look, &ret->result, &ret->value_error);
+    }
+}
+
+void workload_evaluate(struct workload_memory *m, const struct workload_facts *facts,
+                       const struct workload_fleet *fleet, int64_t now_ns, struct arena *arena,
+                       struct workload_answer *ret)
+{
+    const struct trigger *t = m->trigger;
+    *ret = (struct workload_answer){.trigger = t, .now_ns = now_ns, .is_cluster = t->scope == TRIGGER_CLUSTER};
+    struct err e;
+    if (refuse_early(t, facts, &e) < 0 || workload_ask(m, fleet, now_ns, &e) < 0) {
+        refuse_both(ret, &e);
+        return;
+    }
+    struct look look = {.memory = m, .trigger = t, .facts = facts, .fleet = fleet, .now_ns = now_ns, .arena = arena};
+    evaluate_workload(&look, ret);
+}

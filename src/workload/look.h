@@ -1,0 +1,136 @@
+/* Shared by the files of workload only: a pod and a trigger as they are remembered, and one look at all of a
+ * workload's pods. */
+#ifndef WORKLOAD_LOOK_H
+#define WORKLOAD_LOOK_H
+
+#include "workload/workload.h"
+
+#include "base/vec.h"
+
+/* ---- pod.c ---- */
+
+/* An integral as it stood when the pod became Ready. */
+struct mark {
+    uint32_t id; /* of the holder or the device */
+    uint32_t want;
+    bool is_holder;
+    double integral, valid_s;
+};
+
+struct workload_pod {
+    char *ns, *name, *uid, *node;
+    enum kube_phase phase;
+    bool is_deleted, has_condition, is_ready, requests_gpu;
+    double created_s, condition_s, started_s;
+    int64_t group;
+    bool is_first_ready_due;   /* seen in this life before it was Ready, and not Ready since */
+    bool was_first_ready_seen; /* it is Ready, and this hub saw that it was the first time */
+    double ready_since_s;      /* the newest Ready that this hub saw, by the API's clock; 0 none */
+    int64_t ready_seen_ns;     /* when it saw the change; 0: it did not */
+    VEC(struct mark) marks;    /* taken down then */
+};
+
+/* The integral of this holder or device as it stood at Ready; NULL: not taken down. */
+const struct mark *workload_pod_mark(const struct workload_pod *p, bool is_holder, uint32_t id, size_t want);
+
+/* ---- memory.c ---- */
+
+/* What the agents are asked, and since when under this place. */
+struct asked {
+    struct fleet_want want;
+    int place; /* -1: no room */
+    int64_t since_ns;
+};
+enum { ASKED_METRIC, ASKED_UTILIZATION, ASKED_MAX };
+
+/* A pod under one trigger. */
+struct pod_memory {
+    char *uid;
+    uint64_t look;            /* the last one that saw it */
+    int64_t missing_since_ns; /* -1: nothing that it needs is missing */
+    struct scaling_maybe last_good;
+};
+
+/* Places beyond it count as seen just now. */
+enum { PLACES_MAX = 4096, PODS_MAX = 65536 };
+
+struct workload_memory {
+    struct trigger *trigger;
+    struct asked asked[ASKED_MAX];
+    size_t n_asked;
+    struct map *pods; /* by uid */
+    uint64_t looks;
+    int64_t born_ns;     /* of the first look; -1 */
+    VEC(int64_t) places; /* since when they are seen without a pod, oldest first */
+};
+
+/* ---- observe.c ---- */
+
+/* One of the signals that are read of a pod. */
+struct signal {
+    enum scaling_kind kind;
+    const struct asked *asked;
+    bool is_memory_percent, is_of_board;
+    double divisor;
+};
+
+/* One look at a workload: its pods as they count. */
+struct look {
+    struct workload_memory *memory;
+    const struct trigger *trigger;
+    const struct workload_facts *facts;
+    const struct workload_fleet *fleet;
+    int64_t now_ns;
+    struct arena *arena;
+    struct scaling_rules rules;
+    struct signal signals[ASKED_MAX];
+    size_t n_signals;
+    struct workload_input *inputs; /* of all pods */
+    struct scaling_pod *pods;      /* of those that count, in the same order */
+    size_t n_pods;
+    int64_t n_ready; /* R, of all */
+};
+
+/* Ask for what the trigger needs. -1 and an error where the agents are asked too much already. */
+int workload_ask(struct workload_memory *m, const struct workload_fleet *fleet, int64_t now_ns, struct err *e);
+/* Fills inputs, pods and n_ready; keeps what is to be remembered. Returns false where the arena is full. */
+bool workload_observe(struct look *look);
+/* Keeps since when places are without a pod; where C is not known it stays as it was. */
+void workload_watch_places(struct look *look);
+struct pod_memory *workload_pod_memory(struct workload_memory *m, const struct workload_pod *pod);
+
+struct scaling_rules workload_rules(const struct trigger *t, const struct workload_facts *facts);
+/* What of the trigger's metric is read: TRIGGER's own, and the utilisation beside memory. */
+enum scaling_kind workload_kind(enum trigger_metric metric);
+bool workload_is_memory(enum trigger_metric metric);
+
+/* ---- devices.c ---- */
+
+/* Over which time a reading is taken. */
+enum span { SPAN_WINDOW, SPAN_SINCE_READY, SPAN_PEAK };
+
+/* The devices of a pod that count for the trigger: sets node, devices and n_devices. *ret_n_held: all that it holds.
+ * Returns false where the arena is full. */
+bool workload_find_devices(const struct look *look, size_t index, size_t *ret_n_held);
+/* One signal of all devices of a pod, of one span. `scratch` has room for n_devices; NULL: the input's own `counted`
+ * are set (the window's, with counts of holders and ages). */
+void workload_read_devices(const struct look *look, struct workload_input *input, const struct signal *signal,
+                           enum span span, struct scaling_device *scratch, struct scaling_pod_value *ret);
+/* Lowest and highest memory since the pod became Ready `ready_age_s` ago. */
+void workload_read_memory(const struct look *look, const struct workload_input *input, double ready_age_s,
+                          struct scaling_memory *ret);
+
+/* ---- hpa.c ---- */
+
+/* Type, T and tolerances for the trigger. *ret_metric: the HPA's entry, NULL if there is none or it is not known. -1
+ * and FAILED_PRECONDITION where several could be meant that differ. */
+int workload_find_hpa(const struct trigger *t, const struct workload_facts *facts, struct scaling_hpa *ret_hpa,
+                      const struct kube_hpa_metric **ret_metric, struct err *e);
+struct scaling_behaviour workload_behaviour(const struct kube_hpa *hpa);
+
+/* ---- cluster.c ---- */
+
+void workload_evaluate_cluster(struct workload_memory *m, const struct workload_fleet *fleet, int64_t now_ns,
+                               struct arena *arena, struct workload_answer *ret);
+
+#endif
