@@ -31,11 +31,15 @@ static void owner_start(struct owner *o, int64_t period_ns, const char *block_in
     memset(o, 0, sizeof(*o));
     bench_init(&o->bench, 2);
     o->bench.nvml.block_in = block_in;
+    o->bench.nvml.gpus[1].n_processes = 1;
+    o->bench.nvml.gpus[1].processes[0] = (struct fake_process){0, 100, 4096, NVML_NONE_U32, NVML_NONE_U32};
     (void)sem_init(&o->published, 0, 0);
     struct err e;
     o->sampler = gpu_start(&(struct gpu_config){.library_path = bench_library(),
                                                 .period_ns = period_ns,
                                                 .slow_period_ns = 10 * period_ns,
+                                                .has_processes = true,
+                                                .process_period_ns = 2 * period_ns,
                                                 .stop_timeout_ns = 50 * NS_PER_MS},
                            on_snapshot, o, &e);
     assert_non_null(o->sampler);
@@ -66,6 +70,27 @@ static void wait_for_state(struct owner *o, enum snapshot_driver_state want)
             return;
         wait_for(&o->published);
     }
+}
+
+static void test_processes_come_with_the_snapshots(void **state)
+{
+    (void)state;
+    struct owner o;
+    owner_start(&o, NS_PER_MS, NULL);
+    for (int seen = 0; seen < 20;) { /* lists come and go on the thread meanwhile */
+        struct snapshot *s = gpu_take(o.sampler);
+        if (s && s->n_processes > 0) {
+            assert_int_equal(s->n_processes, 1);
+            assert_int_equal(s->processes[0].pid, 100);
+            assert_int_equal(s->processes[0].memory_bytes, 4096);
+            assert_int_equal(s->processes[0].device_id, s->devices[1].id);
+            seen++;
+        }
+        snapshot_unref(s);
+        wait_for(&o.published);
+    }
+    assert_true(gpu_stop(o.sampler));
+    owner_fini(&o);
 }
 
 static void test_the_first_snapshot_comes_before_the_first_nvml_call(void **state)
@@ -179,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_release_and_resume_are_acted_on_at_once),
         cmocka_unit_test(test_snapshots_are_handed_over_whole_and_in_order),
         cmocka_unit_test(test_stop_accepts_null),
+        cmocka_unit_test(test_processes_come_with_the_snapshots),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static const struct row {
     {"but not past a hundred", {{1, 100, 70}, {1, 100, 70}}, {{1, 100}}},
     {"what is impossible is not known", {{1, 100, X}, {2, 100, 5}}, {{1, -1}, {2, 5}}},
     {"unless there is a possible one", {{1, 100, X}, {1, 100, 5}}, {{1, 5}}},
-    {"nothing", {{NONE}}, {{NONE}}},
+    {"nothing", {{NONE, 0, 0}}, {{NONE, 0}}},
 };
 
 static void check(const struct row *row)
