@@ -53,6 +53,7 @@ _keda_gpu_scaler()
     "check --output" | "check -o") words="text json" ;;
     "check --nvml-library") _keda_gpu_scaler_files "$current" ;;
     "check --pod-resources") _keda_gpu_scaler_files "$current" ;;
+    "check --procfs") _keda_gpu_scaler_files "$current" ;;
     "check --port") ;;
     "check --metrics-port") ;;
     "check --probe-port") ;;
@@ -102,7 +103,7 @@ _keda_gpu_scaler()
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         check)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --strict --nvml-library --pod-resources --port --metrics-port --probe-port --root --timeout"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --strict --nvml-library --pod-resources --procfs --port --metrics-port --probe-port --root --timeout"
             ;;
         top)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --watch --interval --count --nvml-library --timeout --job --env --pod-resources"

@@ -37,6 +37,7 @@ complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from check' -l output -s 
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from check' -l strict -d 'a warning is a problem too'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from check' -l nvml-library -r -F -d 'libnvidia-ml.so.1 to load (default: search, NVML_LIB first)'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from check' -l pod-resources -r -F -d 'the kubelet\'s socket; empty = do not ask'
+complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from check' -l procfs -r -F -d 'the host\'s /proc that the agent would tell processes apart by; empty = not asked for'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from check' -l port -x -d 'the agent\'s gRPC port; 0 or -1 = none'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from check' -l metrics-port -x -d 'the agent\'s port for /metrics; 0 or -1 = none'
 complete -c keda-gpu-scaler -n '__fish_seen_subcommand_from check' -l probe-port -x -d 'the agent\'s port for probes; 0 or -1 = none'

@@ -68,6 +68,7 @@ _keda-gpu-scaler() {
       '--strict[a warning is a problem too]' \
       '--nvml-library=[libnvidia-ml.so.1 to load (default\: search, NVML_LIB first)]:PATH:_files' \
       '--pod-resources=[the kubelet'\''s socket; empty = do not ask]:PATH:_files' \
+      '--procfs=[the host'\''s /proc that the agent would tell processes apart by; empty = not asked for]:PATH:_files' \
       '--port=[the agent'\''s gRPC port; 0 or -1 = none]:PORT:' \
       '--metrics-port=[the agent'\''s port for /metrics; 0 or -1 = none]:PORT:' \
       '--probe-port=[the agent'\''s port for probes; 0 or -1 = none]:PORT:' \

@@ -15,6 +15,7 @@ struct check_gpu {
     char uuid[SNAPSHOT_UUID_MAX];
     char lost_reason[SNAPSHOT_TEXT_MAX]; /* "" unless it is lost */
     bool is_lost, is_divided;            /* divided: MIG is on */
+    bool is_mig_pending;                 /* MIG goes on or off with the next reset */
     unsigned n_instances;
     enum check_file device_file;
 };
@@ -48,6 +49,8 @@ struct check_facts {
     unsigned uid;
     bool has_sys_admin;  /* CAP_SYS_ADMIN */
     bool sees_host_pids; /* its process namespace is the machine's */
+    const char *procfs;  /* what the agent tells processes apart by; "" = not asked for */
+    bool has_procfs;     /* and it can be read */
     /* the kubelet */
     const char *kubelet_socket; /* path; "" = not to be asked */
     enum check_file kubelet_file;
@@ -56,11 +59,12 @@ struct check_facts {
 };
 void check_facts_fini(struct check_facts *facts);
 
-/* Where to look, and for how long. */
+/* Where to look, and for how long. Texts outlive the facts. */
 struct check_config {
     const char *root;         /* prefix of /proc, /sys, /dev and the socket; "" the machine itself */
     const char *library_path; /* NULL = search */
     const char *kubelet_socket;
+    const char *procfs; /* below the root; "" = not asked for */
     int ports[CHECK_PORTS];
     int64_t timeout_ns; /* for NVML, and again for the kubelet */
 };

@@ -88,15 +88,16 @@ static void collect_kernel(const char *root, struct check_facts *f)
 
 /* ---- this process ---- */
 
-/* Kernel threads are visible in the first process namespace alone, and its inode number is fixed (PROC_PID_INIT_INO of
- * the kernel's proc_ns.h). */
+/* The first process namespace has a fixed inode number (PROC_PID_INIT_INO of the kernel's proc_ns.h); NVIDIA's kernel
+ * module lists the processes of others to nobody else. Where the number cannot be read, kernel threads are visible in
+ * that namespace alone; where it can, they would only say whose /proc is mounted. */
 static bool sees_host_pids(const char *root)
 {
     char path[PATH_SIZE], target[64];
     (void)snprintf(path, sizeof(path), "%s/proc/self/ns/pid", root);
     ssize_t len = readlink(path, target, sizeof(target));
-    if (len > 0 && str_equals((struct str){target, (size_t)len}, "pid:[4026531836]"))
-        return true;
+    if (len > 0)
+        return str_equals((struct str){target, (size_t)len}, "pid:[4026531836]");
     BUF_AUTO struct buf text;
     buf_init(&text, FILE_SIZE_MAX);
     return str_equals(read_text(root, "/proc/2/comm", &text), "kthreadd");
@@ -117,14 +118,19 @@ static bool has_capability(struct str hex, unsigned bit)
     return mask >> bit & 1;
 }
 
-static void collect_process(const char *root, struct check_facts *f)
+static void collect_process(const struct check_config *config, struct check_facts *f)
 {
+    const char *root = config->root;
+    char stat[PATH_SIZE];
     BUF_AUTO struct buf text;
     buf_init(&text, FILE_SIZE_MAX);
     f->uid = geteuid();
     f->has_sys_admin =
         has_capability(value_of(read_text(root, "/proc/self/status", &text), "CapEff"), CAP_SYS_ADMIN_BIT);
     f->sees_host_pids = sees_host_pids(root);
+    f->procfs = config->procfs;
+    (void)snprintf(stat, sizeof(stat), "%s/1/stat", config->procfs);
+    f->has_procfs = *config->procfs && read_text(root, stat, &text).len > 0;
 }
 
 /* ---- ports ---- */
@@ -189,8 +195,11 @@ static void collect_kubelet(const struct check_config *config, struct check_fact
 static void add_gpu(const char *root, const struct snapshot *s, size_t at, struct check_facts *f)
 {
     const struct snapshot_device *d = &s->devices[at];
-    struct check_gpu gpu = {
-        .index = d->index, .minor = d->minor, .is_lost = d->is_lost, .is_divided = d->kind == SNAPSHOT_MIG_PARENT};
+    struct check_gpu gpu = {.index = d->index,
+                            .minor = d->minor,
+                            .is_lost = d->is_lost,
+                            .is_divided = d->kind == SNAPSHOT_MIG_PARENT,
+                            .is_mig_pending = d->is_mig_pending};
     (void)str_copy(gpu.uuid, sizeof(gpu.uuid), str_of(d->uuid));
     (void)str_copy(gpu.lost_reason, sizeof(gpu.lost_reason), str_of(d->lost_reason));
     for (size_t i = at + 1; i < s->n_devices && s->devices[i].kind == SNAPSHOT_MIG; i++)
@@ -239,7 +248,7 @@ void check_collect(const struct check_config *config, struct check_facts *ret_fa
 {
     *ret_facts = (struct check_facts){0};
     collect_kernel(config->root, ret_facts);
-    collect_process(config->root, ret_facts);
+    collect_process(config, ret_facts);
     collect_ports(config, ret_facts);
     collect_nvml(config, ret_facts);
     collect_kubelet(config, ret_facts);

@@ -171,17 +171,25 @@ static void judge_device_files(const struct check_facts *f, struct check_line *l
 
 static void judge_mig(const struct check_facts *f, struct check_line *line)
 {
-    size_t n_divided = 0, n_instances = 0, n_empty = 0;
+    size_t n_divided = 0, n_instances = 0, n_empty = 0, n_pending = 0, pending = 0;
     for (size_t i = 0; i < f->gpus.len; i++) {
+        pending = f->gpus.items[i].is_mig_pending && !n_pending ? i : pending;
+        n_pending += f->gpus.items[i].is_mig_pending;
         n_divided += f->gpus.items[i].is_divided;
         n_instances += f->gpus.items[i].n_instances;
         n_empty += f->gpus.items[i].is_divided && !f->gpus.items[i].n_instances;
     }
-    if (n_divided == 0) {
-        say(line, CHECK_OK, "no GPU is divided");
-    } else if (f->mig_monitor_minor >= 0 && f->mig_monitor_file != CHECK_FILE_USABLE) {
+    if (n_divided && f->mig_monitor_minor >= 0 && f->mig_monitor_file != CHECK_FILE_USABLE) {
         say(line, CHECK_FAIL, "/dev/nvidia-caps/nvidia-cap%d (monitor) cannot be opened", f->mig_monitor_minor);
         advise(line, "set NVIDIA_MIG_MONITOR_DEVICES=all and run privileged: MIG devices cannot be read without it");
+    } else if (n_pending) {
+        say(line, CHECK_WARN, "GPU %d has MIG %s until its next reset, and then %s%s", f->gpus.items[pending].index,
+            f->gpus.items[pending].is_divided ? "on" : "off", f->gpus.items[pending].is_divided ? "off" : "on",
+            n_pending > 1 ? "; others likewise" : "");
+        advise(line, "end what uses the GPU, the agent too (SIGUSR2 lets go of NVML), then nvidia-smi --gpu-reset or a "
+                     "reboot");
+    } else if (n_divided == 0) {
+        say(line, CHECK_OK, "no GPU is divided");
     } else if (n_empty) {
         say(line, CHECK_WARN, "%zu divided GPUs have no instance", n_empty);
         advise(line, "make instances, or switch MIG off on them; with the GPU Operator see the node label "
@@ -232,12 +240,16 @@ static void judge_kubelet(const struct check_facts *f, struct check_line *line)
 
 static void judge_processes(const struct check_facts *f, struct check_line *line)
 {
-    if (f->sees_host_pids) {
-        say(line, CHECK_OK, "the machine's processes are visible");
-        return;
+    if (!f->sees_host_pids) {
+        say(line, CHECK_WARN, "only this container's processes are visible: which pod uses a shared GPU stays unknown");
+        advise(line, "set hostPID: true; newer drivers show the processes of others to nobody else");
+    } else if (*f->procfs && !f->has_procfs) {
+        say(line, CHECK_WARN, "no process can be read in %s: which pod uses a shared GPU stays unknown", f->procfs);
+        advise(line, "mount the host's /proc there read-only, or with hostPID: true give --procfs /proc");
+    } else {
+        say(line, CHECK_OK, "the machine's processes are visible%s",
+            *f->procfs ? "" : "; an agent with --procfs tells them apart by pod");
     }
-    say(line, CHECK_WARN, "only this container's processes are visible: which pod uses a shared GPU stays unknown");
-    advise(line, "set hostPID: true");
 }
 
 static void judge_permissions(const struct check_facts *f, struct check_line *line)

@@ -75,6 +75,11 @@ def listens(node):
     node.write("proc/net/tcp6", "   0: 00000000000000000000000000000000:2382 00000000000000000000000000000000:0000 0A 0 0\n")
 
 
+def in_a_namespace(node):
+    (node.root / "proc/self/ns").mkdir()
+    (node.root / "proc/self/ns/pid").symlink_to("pid:[4026532281]")  # with kthreadd in sight: the host's is mounted
+
+
 SPOILED = [
     ("the driver's files are not visible, NVML works", lambda n: n.remove("proc/driver/nvidia/version"), 0, {}),
     ("the module is being unloaded", lambda n: n.write("sys/module/nvidia/initstate", "going"), 3, {"driver": "fail"}),
@@ -83,6 +88,7 @@ SPOILED = [
      lambda n: (n.write("proc/driver/nvidia/params", "RmProfilingAdminOnly: 1\n"),
                 n.write("proc/self/status", "CapEff:\t00000000a80425fb\n")), 0, {"profiling": "warn"}),
     ("a process namespace of its own", lambda n: n.write("proc/2/comm", "sh\n"), 0, {"processes": "warn"}),
+    ("a process namespace of its own below another's /proc", in_a_namespace, 0, {"processes": "warn"}),
     ("somebody on port 9090", listens, 0, {"ports": "warn"}),
     ("driver not loaded", lambda n: None, 3, {"init": "fail", "versions": "warn", "devices": "fail"},
      SCENARIO + "faults: [{fault: driver_not_loaded}]\n"),
@@ -116,6 +122,17 @@ def hangs(fault):
 
 for name in ("hung", "init_hang"):
     add(f"check ends within --timeout though the driver hangs ({name})", hangs, name)
+
+
+@test("check: the /proc that the agent is to read: there, or what to mount")
+def procfs():
+    node = Node()
+    _, lines, _ = node.check("--procfs", "/host/proc")
+    check(lines["processes"][:2] == ("warn", "no process can be read in /host/proc: which pod uses a shared GPU stays unknown"),
+          str(lines["processes"]))
+    node.write("host/proc/1/stat", "1 (init) S 0\n")
+    _, lines, _ = node.check(env={"KEDA_GPU_SCALER_PROCFS": "/host/proc"})
+    check(lines["processes"][:2] == ("ok", "the machine's processes are visible"), str(lines["processes"]))
 
 
 @test("check: a kubelet's socket without a kubelet")

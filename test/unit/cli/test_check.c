@@ -22,6 +22,8 @@ static struct check_facts good(void)
         .library_path = "/usr/lib/libnvidia-ml.so.550.54.15",
         .has_sys_admin = true,
         .sees_host_pids = true,
+        .procfs = "/proc",
+        .has_procfs = true,
         .kubelet_socket = "/var/lib/kubelet/pod-resources/kubelet.sock",
         .kubelet_file = CHECK_FILE_USABLE,
         .ports = {{"--port", 6000, false}, {"--metrics-port", 9090, false}, {"--probe-port", 8081, false}},
@@ -205,6 +207,39 @@ static void hide_processes(struct check_facts *f)
     f->sees_host_pids = false;
 }
 
+static void hide_procfs(struct check_facts *f)
+{
+    f->has_procfs = false;
+}
+
+static void want_no_procfs(struct check_facts *f)
+{
+    f->procfs = "";
+    f->has_procfs = false;
+}
+
+static void wait_for_mig(struct check_facts *f)
+{
+    f->gpus.items[0].is_mig_pending = true;
+}
+
+static void wait_for_mig_to_end(struct check_facts *f)
+{
+    divide_with_monitor(f);
+    f->gpus.items[0].is_mig_pending = true;
+}
+
+static void wait_for_mig_without_monitor(struct check_facts *f)
+{
+    divide(f);
+    f->gpus.items[0].is_mig_pending = true;
+}
+
+static void deny_socket(struct check_facts *f)
+{
+    f->kubelet_file = CHECK_FILE_DENIED;
+}
+
 static void take_port(struct check_facts *f)
 {
     f->ports[1].is_taken = true;
@@ -247,6 +282,12 @@ static void test_each_thing_that_is_wrong_is_said_on_its_line_with_what_to_do(vo
         {break_socket, "pod-resources", CHECK_WARN, "Connection refused", "folder and not the socket"},
         {limit_rate, "pod-resources", CHECK_OK, "the kubelet answers", ""},
         {ask_no_kubelet, "pod-resources", CHECK_OK, "not to be asked", ""},
+        {deny_socket, "pod-resources", CHECK_WARN, "may not be opened", "run as root"},
+        {wait_for_mig, "mig", CHECK_WARN, "GPU 0 has MIG off until its next reset, and then on", "--gpu-reset"},
+        {wait_for_mig_to_end, "mig", CHECK_WARN, "GPU 0 has MIG on until its next reset, and then off", "SIGUSR2"},
+        {wait_for_mig_without_monitor, "mig", CHECK_FAIL, "/dev/nvidia-caps/nvidia-cap2", "NVIDIA_MIG_MONITOR_DEVICES"},
+        {hide_procfs, "processes", CHECK_WARN, "no process can be read in /proc", "hostPID: true"},
+        {want_no_procfs, "processes", CHECK_OK, "an agent with --procfs", ""},
         {hide_processes, "processes", CHECK_WARN, "only this container's", "hostPID: true"},
         {take_port, "ports", CHECK_WARN, "listens on 9090 (--metrics-port)", "other ports"},
     };
@@ -293,7 +334,7 @@ static void test_text_and_json_say_the_same(void **state)
     assert_non_null(strstr(buf_cstr(&text), "ok    driver         NVIDIA kernel driver 550.54.15 is loaded\n"
                                             "ok    library        /usr/lib/libnvidia-ml.so.550.54.15\n"));
     assert_non_null(strstr(buf_cstr(&text), "warn  processes      only this container's"));
-    assert_non_null(strstr(buf_cstr(&text), "\n                     hint: set hostPID: true\n"));
+    assert_non_null(strstr(buf_cstr(&text), "\n                     hint: set hostPID: true; newer drivers"));
     assert_non_null(strstr(buf_cstr(&text), "\n1 problem, 1 warning\n"));
     assert_null(strstr(buf_cstr(&text), "\033"));
     assert_non_null(strstr(buf_cstr(&json), "{\n  \"schema_version\": 1,\n"
