@@ -27,10 +27,12 @@ struct row {
     double memory_bytes, utilization;
 };
 
-/* What is known of the processes of one device. */
+/* How many processes of one device have something of a field, or may have, that is not in the row of its pod. */
 struct census {
-    size_t n_untold;   /* whose pod could not be told */
-    size_t n_nameless; /* in a pod of which only the UID is known */
+    struct doubt {
+        size_t n_untold;   /* whose pod could not be told: it may be any */
+        size_t n_nameless; /* in a pod of which only the UID is known: it may be any whose UID is not */
+    } memory, utilization;
 };
 
 struct attribution_holders {
@@ -126,7 +128,7 @@ static void begin(struct pass *pass)
     h->list.n_unattributed = 0;
     h->census.len = 0;
     for (size_t i = 0; pass->s && i < pass->s->n_devices; i++)
-        vec_push(&h->census, ((struct census){.n_untold = 0}));
+        vec_push(&h->census, ((struct census){.memory = {0, 0}}));
     for (size_t i = h->rows.len; i-- > 0;) {
         struct row *r = h->rows.items[i];
         if (!pass->s || !find_place(pass->s, r->device_id, &r->place)) {
@@ -176,22 +178,33 @@ static struct row *row_of_process(struct pass *pass, size_t place, const struct 
     return best;
 }
 
+static void doubt(struct doubt *d, enum attribution_place where, bool may_have)
+{
+    d->n_untold += may_have && where == ATTRIBUTION_UNTOLD;
+    d->n_nameless += may_have && where == ATTRIBUTION_IN_POD;
+}
+
 static void count_process(struct pass *pass, size_t place, const struct snapshot_process *listed)
 {
     static const struct attribution_pod_name nobody = {"", ""};
     const struct attribution_process *p = attribution_processes_find(pass->processes, listed->pid);
     enum attribution_place where = attribution_process_place(p);
-    struct census *c = &pass->h->census.items[place];
-    bool is_in_pod = where == ATTRIBUTION_IN_POD;
-    c->n_untold += where == ATTRIBUTION_UNTOLD;
-    c->n_nameless += is_in_pod && !has_name(&p->name);
+    bool is_in_pod = where == ATTRIBUTION_IN_POD, is_gone = p && !p->is_there;
+    /* What has ended has given its memory back; the driver still has samples of it. */
+    bool may_have_memory = listed->has_memory ? listed->memory_bytes > 0 && !is_gone : !is_gone;
+    bool may_have_utilization = !listed->has_utilization || listed->utilization > 0;
+    if (where == ATTRIBUTION_UNTOLD || (is_in_pod && !has_name(&p->name))) {
+        struct census *c = &pass->h->census.items[place];
+        doubt(&c->memory, where, may_have_memory);
+        doubt(&c->utilization, where, may_have_utilization);
+    }
     pass->h->list.n_unattributed += where == ATTRIBUTION_UNTOLD;
     struct row *r =
         is_in_pod ? row_of_process(pass, place, &p->name, p->cgroup.pod_uid) : row_of_process(pass, place, &nobody, "");
     if (!r)
         return;
     r->n_processes += 1;
-    r->n_without_memory += !listed->has_memory;
+    r->n_without_memory += !listed->has_memory && may_have_memory;
     r->n_without_utilization += !listed->has_utilization;
     r->memory_bytes += listed->has_memory ? (double)listed->memory_bytes : 0;
     r->utilization += listed->has_utilization ? listed->utilization : 0;
@@ -270,13 +283,12 @@ static void end_rows(struct attribution_holders *h)
 
 /* ---- readings ---- */
 
-/* Is all that the row's pod does on the device among the processes that were counted for it? */
-static bool is_accounted(const struct pass *pass, const struct row *r)
+/* Is all that the row's pod has of a field among the processes that were counted for it? */
+static bool is_accounted(const struct pass *pass, const struct row *r, const struct doubt *d)
 {
-    const struct census *c = &pass->h->census.items[r->place];
     if (pass->h->list.sight != SNAPSHOT_SIGHT_OK || pass->s->n_processes_dropped)
         return false;
-    return is_host(r) || (c->n_untold == 0 && (*r->pod_uid || c->n_nameless == 0));
+    return is_host(r) || (d->n_untold == 0 && (*r->pod_uid || d->n_nameless == 0));
 }
 
 static void record_one(const struct pass *pass, struct row *r, enum snapshot_field field, double value, bool is_known,
@@ -291,12 +303,12 @@ static void record_one(const struct pass *pass, struct row *r, enum snapshot_fie
 static void record(const struct pass *pass, struct row *r)
 {
     const struct snapshot_device *d = &pass->s->devices[r->place];
-    bool is_accounted_for = is_accounted(pass, r);
+    const struct census *c = &pass->h->census.items[r->place];
     if (d->process_list.status == SNAPSHOT_UNSUPPORTED) {
         snapshot_store_fail(r->use, SNAPSHOT_MEMORY_USED, SNAPSHOT_UNSUPPORTED);
     } else if (d->process_list.status == SNAPSHOT_OK && d->process_list.taken_ns > r->memory_ns) {
-        record_one(pass, r, SNAPSHOT_MEMORY_USED, r->memory_bytes, is_accounted_for && !r->n_without_memory,
-                   d->process_list.taken_ns);
+        record_one(pass, r, SNAPSHOT_MEMORY_USED, r->memory_bytes,
+                   is_accounted(pass, r, &c->memory) && !r->n_without_memory, d->process_list.taken_ns);
         r->memory_ns = d->process_list.taken_ns;
     }
     if (d->process_utilization.status == SNAPSHOT_UNSUPPORTED || d->kind == SNAPSHOT_MIG) {
@@ -304,7 +316,8 @@ static void record(const struct pass *pass, struct row *r)
     } else if (d->process_list.status == SNAPSHOT_OK && d->process_utilization.status == SNAPSHOT_OK &&
                d->process_utilization.taken_ns > r->utilization_ns) {
         record_one(pass, r, SNAPSHOT_UTILIZATION, r->utilization < 100 ? r->utilization : 100,
-                   is_accounted_for && !r->n_without_utilization, d->process_utilization.taken_ns);
+                   is_accounted(pass, r, &c->utilization) && !r->n_without_utilization,
+                   d->process_utilization.taken_ns);
         r->utilization_ns = d->process_utilization.taken_ns;
     }
 }

@@ -272,6 +272,7 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
         .period_ns = option_duration(set, "sample-interval"),
         .slow_period_ns = option_duration(set, "slow-interval"),
         .restart_after_ns = option_duration(set, "restart-after"),
+        .has_processes = *option_text(set, "procfs") != '\0',
     };
     config->pod_resources = option_text_or_null(set, "pod-resources");
     config->procfs = option_text_or_null(set, "procfs");

@@ -428,8 +428,32 @@ static void test_a_process_that_was_gone_before_the_look_is_untold_and_nobody_el
     list(GPU0, {11, 100, 30});
     list_none(GPU1);
     look();
-    assert_seen("GPU-0 / ? S1 30 100; GPU-0 ml/a ? LS0 - -; GPU-1 ml/b ? L0 0 0");
+    assert_seen("GPU-0 / ? S1 30 100; GPU-0 ml/a ? LS0 - 0; GPU-1 ml/b ? L0 0 0");
     assert_int_equal(seen()->n_unattributed, 1);
+}
+
+static void test_what_has_ended_has_no_memory_and_what_did_nothing_is_no_doubt(void **state)
+{
+    (void)state;
+    hold(SHARED(GPU0, "a"));
+    put_in_pod(11, UID_A, ID_A);
+    list(GPU0, {11, 100, 30}, {12, -1, 7}); /* 12 has ended, the driver still has samples of it */
+    look();
+    assert_seen("GPU-0 / ? S1 7 0; GPU-0 ml/a a LS1 - 100");
+    pass_time(5 * NS_PER_S);
+    list(GPU0, {11, 100, 30}, {12, 50, 0});
+    look();
+    assert_seen("GPU-0 / ? S1 0 50; GPU-0 ml/a a LS1 30 100");
+}
+
+static void test_a_pod_without_a_name_that_does_nothing_is_no_doubt(void **state)
+{
+    (void)state;
+    hold(SHARED(GPU0, "a"));
+    put_in_pod(12, UID_C, ID_B);
+    list(GPU0, {12, 200, 0});
+    look();
+    assert_seen("GPU-0 / c S1 0 200; GPU-0 ml/a ? LS0 0 -");
 }
 
 static void test_a_path_that_is_hidden_by_a_cgroup_namespace_is_untold(void **state)
@@ -926,6 +950,8 @@ int main(void)
         T(test_a_holder_is_unknown_while_a_pod_without_a_name_is_on_the_device),
         T(test_processes_of_no_pod_are_a_row_without_a_name),
         T(test_a_process_that_was_gone_before_the_look_is_untold_and_nobody_else_is_measured),
+        T(test_what_has_ended_has_no_memory_and_what_did_nothing_is_no_doubt),
+        T(test_a_pod_without_a_name_that_does_nothing_is_no_doubt),
         T(test_a_path_that_is_hidden_by_a_cgroup_namespace_is_untold),
         T(test_a_process_that_ends_after_a_look_keeps_its_pod_while_it_is_listed),
         T(test_a_pid_that_is_used_again_is_another_process),
