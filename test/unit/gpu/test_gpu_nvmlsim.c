@@ -381,6 +381,33 @@ static void test_processes_of_a_divided_gpu_are_those_of_its_instances(void **st
     assert_double_near(process(s, 5, 42010)->utilization + process(s, 5, 42011)->utilization, 70, 0.5);
 }
 
+/* Counters are those of the moment of their slow turn. */
+static void test_counters_of_links_and_held_down_clocks_are_those_of_the_scenario(void **state)
+{
+    struct stage *s = *state;
+    const char *path = scenario_of("gpus:\n"
+                                   "  - {board: H100, nvlink_tx_kibps: 3000, nvlink_rx_kibps: 1000}\n"
+                                   "  - {board: B200, nvlink_tx_kibps: 3000, nvlink_rx_kibps: 1000}\n"
+                                   "  - {board: T4, throttle: [sw_power_cap, hw_thermal_slowdown]}\n");
+    stage_open(s, path);
+    play_until(s, 35);
+    for (size_t gpu = 0; gpu < 2; gpu++) {
+        const struct snapshot_reading *bytes = &nth(s, gpu)->readings[SNAPSHOT_NVLINK_BYTES];
+        double seconds = (double)(bytes->taken_ns - s->start_ns) / (double)NS_PER_S;
+        assert_true(seconds > 10);
+        assert_double_near(bytes->value, 4000 * 1024 * seconds, 8192);
+    }
+    const struct snapshot_reading *t4 = nth(s, 2)->readings;
+    double seconds = (double)(t4[SNAPSHOT_VIOLATION_POWER].taken_ns - s->start_ns) / (double)NS_PER_S;
+    assert_int_equal(t4[SNAPSHOT_NVLINK_BYTES].status, SNAPSHOT_UNSUPPORTED);
+    assert_true(seconds > 10);
+    assert_double_near(t4[SNAPSHOT_VIOLATION_POWER].value, seconds, 0.01);
+    assert_double_near(t4[SNAPSHOT_VIOLATION_THERMAL].value, seconds, 0.01);
+    assert_int_equal(t4[SNAPSHOT_VIOLATION_SYNC_BOOST].status, SNAPSHOT_OK);
+    assert_double_same(t4[SNAPSHOT_VIOLATION_SYNC_BOOST].value, 0);
+    (void)unlink(path);
+}
+
 static void test_what_processes_cost_on_eight_gpus_has_a_ceiling(void **state)
 {
     struct stage *s = *state;
@@ -460,6 +487,8 @@ int main(void)
                                                  stage_fini, &stage),
         cmocka_unit_test_prestate_setup_teardown(test_what_processes_cost_on_eight_gpus_has_a_ceiling, NULL, stage_fini,
                                                  &stage),
+        cmocka_unit_test_prestate_setup_teardown(test_counters_of_links_and_held_down_clocks_are_those_of_the_scenario,
+                                                 NULL, stage_fini, &stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
