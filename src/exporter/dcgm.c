@@ -3,7 +3,7 @@
  * instance (dcgm-exporter #353), and what is unknown is absent instead of 0 or a blank (#460, gpu-monitoring-tools
  * #97). Names are public API of others: a row is never renamed. docs/metrics.md and the golden pages change with the
  * table. */
-#include "exporter/dcgm.h"
+#include "exporter/page.h"
 
 #include <assert.h>
 #include <math.h>
@@ -93,13 +93,6 @@ static const struct dcgm_family {
 #undef X
 };
 
-struct dcgm_source {
-    const struct snapshot *snapshot;
-    const struct snapshot_owners *owners; /* may be NULL: unknown */
-    int64_t now_ns;
-    const char *node_name; /* "" unknown */
-};
-
 /* Labels in dcgm-exporter's order. Hostname was renamed to hostname there (#655): both are given. */
 enum { LABELS_MAX = 15 };
 struct series {
@@ -122,7 +115,7 @@ static const char *instance_profile(const struct snapshot_device *d)
     return is_compute ? d->mig_profile + digits + 2 : d->mig_profile;
 }
 
-static void label(const struct dcgm_source *source, const struct snapshot_device *d, struct series *ret)
+static void label(const struct page *page, const struct snapshot_device *d, struct series *ret)
 {
     ret->n_labels = 0;
     (void)snprintf(ret->gpu, sizeof(ret->gpu), "%d", d->index);
@@ -139,9 +132,9 @@ static void label(const struct dcgm_source *source, const struct snapshot_device
         add_label(ret, "GPU_I_PROFILE", instance_profile(d));
         add_label(ret, "GPU_I_ID", ret->instance);
     }
-    add_label(ret, "Hostname", source->node_name);
-    add_label(ret, "hostname", source->node_name);
-    add_label(ret, "DCGM_FI_DRIVER_VERSION", source->snapshot->driver_version);
+    add_label(ret, "Hostname", page->config->node_name);
+    add_label(ret, "hostname", page->config->node_name);
+    add_label(ret, "DCGM_FI_DRIVER_VERSION", page->view.snapshot->driver_version);
 }
 
 static bool is_same_instance(const struct snapshot_device *a, const struct snapshot_device *b)
@@ -169,12 +162,12 @@ static bool is_of_level(const struct snapshot_device *d, enum level level)
 
 /* The pod of a device that one container holds alone. On a shared one a pod's label would be a lie (dcgm-exporter #201,
  * #340), and a line for each holder would multiply every sum; an instance cut further is shared too. */
-static void label_owner(const struct dcgm_source *source, size_t i, struct series *series)
+static void label_owner(const struct page *page, size_t i, struct series *series)
 {
-    const struct snapshot *s = source->snapshot;
+    const struct snapshot *s = page->view.snapshot;
     const struct snapshot_device *d = &s->devices[i];
     size_t n;
-    const struct snapshot_holding *h = snapshot_owners_of(source->owners, d->uuid, &n);
+    const struct snapshot_holding *h = snapshot_owners_of(page->view.owners, d->uuid, &n);
     if (n != 1 || h->is_shared || !speaks_for_instance(s, i, SNAPSHOT_FIELD_COUNT))
         return;
     add_label(series, "container", h->container);
@@ -182,20 +175,36 @@ static void label_owner(const struct dcgm_source *source, size_t i, struct serie
     add_label(series, "pod", h->pod);
 }
 
-static void render_family(struct promtext *text, const struct dcgm_source *source, const struct dcgm_family *row)
+void dcgm_prepare(struct page *page)
 {
-    const struct snapshot *s = source->snapshot;
-    promtext_begin(text, &row->family);
+    for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
+        struct series series;
+        label(page, &page->view.snapshot->devices[i], &series);
+        label_owner(page, i, &series);
+        size_t at = page->labels->len;
+        page->devices[i].dcgm =
+            (struct page_span){at, promtext_share(page->labels, series.labels, series.n_labels).len};
+    }
+}
+
+static void sample(struct page *page, size_t device, const struct promtext_label *labels, size_t n_labels, double value)
+{
+    const struct page_span *span = &page->devices[device].dcgm;
+    promtext_sample_shared(&page->text, (struct str){page->labels->data + span->at, span->len}, labels, n_labels,
+                           value);
+}
+
+static void render_family(struct page *page, const struct dcgm_family *row)
+{
+    const struct snapshot *s = page->view.snapshot;
+    promtext_begin(&page->text, &row->family);
     for (size_t i = 0; i < s->n_devices; i++) {
         const struct snapshot_device *d = &s->devices[i];
-        if (!is_of_level(d, row->level) || !speaks_for_instance(s, i, row->field) ||
-            !snapshot_is_fresh(s, d, row->field, source->now_ns))
+        if (!is_of_level(d, row->level) || !snapshot_is_fresh(s, d, row->field, page->view.now_ns) ||
+            !speaks_for_instance(s, i, row->field))
             continue;
         double value = d->readings[row->field].value / row->divisor;
-        struct series series;
-        label(source, d, &series);
-        label_owner(source, i, &series);
-        promtext_sample(text, series.labels, series.n_labels, row->is_whole ? round(value) : value);
+        sample(page, i, NULL, 0, row->is_whole ? round(value) : value);
     }
 }
 
@@ -239,12 +248,12 @@ static void take_last_xid(const struct snapshot_device *d, const struct snapshot
 
 /* The last Xid's number, as DCGM has it: it never goes back to 0 (dcgm-exporter #190), and there is no series before
  * the first. A lost GPU keeps it, since it is often the reason. */
-static void render_xid(struct promtext *text, const struct dcgm_source *source)
+static void render_xid(struct page *page)
 {
     static const struct promtext_family family = {
         .name = "DCGM_FI_DEV_XID_ERRORS", .help = "Number of the last Xid error seen.", .type = PROMTEXT_GAUGE};
-    const struct snapshot *s = source->snapshot;
-    promtext_begin(text, &family);
+    const struct snapshot *s = page->view.snapshot;
+    promtext_begin(&page->text, &family);
     for (size_t i = 0, next; i < s->n_devices; i = next) {
         const struct snapshot_device *d = &s->devices[i];
         const struct snapshot_xid *last = NULL;
@@ -254,20 +263,15 @@ static void render_xid(struct promtext *text, const struct dcgm_source *source)
         if (!last)
             continue;
         char code[16];
-        struct series series;
-        label(source, d, &series);
-        label_owner(source, i, &series);
         (void)snprintf(code, sizeof(code), "%u", last->xid);
-        add_label(&series, "err_code", code);
-        add_label(&series, "err_msg", xid_text(last->xid));
-        promtext_sample(text, series.labels, series.n_labels, (double)last->xid);
+        const struct promtext_label labels[] = {{"err_code", code}, {"err_msg", xid_text(last->xid)}};
+        sample(page, i, labels, ARRAY_LEN(labels), (double)last->xid);
     }
 }
 
-void dcgm_render(struct promtext *text, const struct exporter_view *view, const char *node_name)
+void dcgm_render(struct page *page)
 {
-    const struct dcgm_source source = {view->snapshot, view->owners, view->now_ns, node_name};
     for (size_t i = 0; i < ARRAY_LEN(families); i++)
-        render_family(text, &source, &families[i]);
-    render_xid(text, &source);
+        render_family(page, &families[i]);
+    render_xid(page);
 }

@@ -2,7 +2,6 @@
  */
 #include "exporter/exporter.h"
 
-#include "exporter/dcgm.h"
 #include "exporter/page.h"
 #include "exporter/process.h"
 
@@ -13,19 +12,25 @@
 
 struct exporter {
     struct exporter_config config;
-    struct page_run runs[SNAPSHOT_DEVICES_MAX]; /* of the page in the making */
-    int64_t wall_offset_ns;                     /* wall clock less monotonic; 0 unknown */
+    int64_t wall_offset_ns; /* wall clock less monotonic; 0 unknown */
+    size_t last_bytes;      /* of the last page: the next one is hardly larger */
+    struct buf labels;      /* of the page in the making, as devices */
+    struct page_device devices[SNAPSHOT_DEVICES_MAX];
 };
+enum { LABELS_MAX = 8 << 20, SPARE_BYTES = 4096 };
 
 struct exporter *exporter_new(const struct exporter_config *config)
 {
     struct exporter *x = mem_new(struct exporter);
     x->config = *config;
+    buf_init(&x->labels, LABELS_MAX);
     return x;
 }
 
 void exporter_free(struct exporter *x)
 {
+    if (x)
+        buf_fini(&x->labels);
     free(x);
 }
 
@@ -121,13 +126,28 @@ static double age_seconds(const struct page *page, int64_t taken_ns)
 
 /* ---- devices ---- */
 
-void page_device_labels(const struct snapshot_device *d, struct page_index *index,
-                        struct promtext_label labels[PAGE_DEVICE_LABELS])
+enum { DEVICE_LABELS = 3 };
+
+/* Every series of a device has its UUID: indexes move when a GPU goes. The profile is for people. */
+static void write_labels(struct page *page)
 {
-    (void)snprintf(index->text, sizeof(index->text), "%d", d->index);
-    labels[0] = (struct promtext_label){"gpu", index->text};
-    labels[1] = (struct promtext_label){"uuid", d->uuid};
-    labels[2] = (struct promtext_label){"mig_profile", d->mig_profile};
+    const struct snapshot *s = page->view.snapshot;
+    buf_reset(page->labels);
+    for (size_t i = 0; i < s->n_devices; i++) {
+        const struct snapshot_device *d = &s->devices[i];
+        char index[16];
+        (void)snprintf(index, sizeof(index), "%d", d->index);
+        const struct promtext_label labels[DEVICE_LABELS] = {
+            {"gpu", index}, {"uuid", d->uuid}, {"mig_profile", d->mig_profile}};
+        size_t at = page->labels->len;
+        page->devices[i] = (struct page_device){.own = {at, promtext_share(page->labels, labels, DEVICE_LABELS).len}};
+    }
+}
+
+void page_sample(struct page *page, size_t device, const struct promtext_label *labels, size_t n_labels, double value)
+{
+    const struct page_span *own = &page->devices[device].own;
+    promtext_sample_shared(&page->text, (struct str){page->labels->data + own->at, own->len}, labels, n_labels, value);
 }
 
 static void render_field(struct page *page, const struct device_family *row)
@@ -137,10 +157,7 @@ static void render_field(struct page *page, const struct device_family *row)
         const struct snapshot_device *d = &page->view.snapshot->devices[i];
         if (!snapshot_is_fresh(page->view.snapshot, d, row->field, page->view.now_ns))
             continue; /* absent, never 0 */
-        struct page_index index;
-        struct promtext_label labels[PAGE_DEVICE_LABELS];
-        page_device_labels(d, &index, labels);
-        promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS, d->readings[row->field].value / row->divisor);
+        page_sample(page, i, NULL, 0, d->readings[row->field].value / row->divisor);
     }
 }
 
@@ -152,20 +169,16 @@ static void render_info(struct page *page)
     begin(page, &family);
     for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
         const struct snapshot_device *d = &page->view.snapshot->devices[i];
-        struct page_index index;
         char gi[16] = "", ci[16] = "";
-        struct promtext_label labels[PAGE_DEVICE_LABELS + 7];
-        page_device_labels(d, &index, labels);
         if (d->kind == SNAPSHOT_MIG) {
             (void)snprintf(gi, sizeof(gi), "%d", d->gpu_instance);
             (void)snprintf(ci, sizeof(ci), "%d", d->compute_instance);
         }
-        struct promtext_label more[] = {{"kind", kinds[d->kind]},      {"product", d->product},
-                                        {"pci_bus_id", d->pci_bus_id}, {"parent_uuid", d->parent_uuid},
-                                        {"gpu_instance", gi},          {"compute_instance", ci},
-                                        {"serial", d->serial}};
-        memcpy(labels + PAGE_DEVICE_LABELS, more, sizeof(more));
-        promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
+        const struct promtext_label labels[] = {{"kind", kinds[d->kind]},      {"product", d->product},
+                                                {"pci_bus_id", d->pci_bus_id}, {"parent_uuid", d->parent_uuid},
+                                                {"gpu_instance", gi},          {"compute_instance", ci},
+                                                {"serial", d->serial}};
+        page_sample(page, i, labels, ARRAY_LEN(labels), 1);
     }
 }
 
@@ -180,18 +193,14 @@ static void render_owners(struct page *page)
         const struct snapshot_holding *h =
             snapshot_owners_of(page->view.owners, page->view.snapshot->devices[i].uuid, &n);
         for (size_t k = 0; k < n; k++) {
-            struct page_index index;
-            struct promtext_label labels[PAGE_DEVICE_LABELS + 7];
-            page_device_labels(&page->view.snapshot->devices[i], &index, labels);
-            struct promtext_label more[] = {{"pod_namespace", h[k].ns},
-                                            {"pod_name", h[k].pod},
-                                            {"container_name", h[k].container},
-                                            {"resource", h[k].resource},
-                                            {"sharing", h[k].is_shared ? "shared" : "exclusive"},
-                                            {"claim_namespace", h[k].claim_ns},
-                                            {"claim_name", h[k].claim}};
-            memcpy(labels + PAGE_DEVICE_LABELS, more, sizeof(more));
-            promtext_sample(&page->text, labels, ARRAY_LEN(labels), 1);
+            const struct promtext_label labels[] = {{"pod_namespace", h[k].ns},
+                                                    {"pod_name", h[k].pod},
+                                                    {"container_name", h[k].container},
+                                                    {"resource", h[k].resource},
+                                                    {"sharing", h[k].is_shared ? "shared" : "exclusive"},
+                                                    {"claim_namespace", h[k].claim_ns},
+                                                    {"claim_name", h[k].claim}};
+            page_sample(page, i, labels, ARRAY_LEN(labels), 1);
         }
     }
 }
@@ -248,10 +257,7 @@ static void render_up(struct page *page)
     for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
         if (!page->view.snapshot->devices[i].is_lost && !is_driver_up(page))
             continue;
-        struct page_index index;
-        struct promtext_label labels[PAGE_DEVICE_LABELS];
-        page_device_labels(&page->view.snapshot->devices[i], &index, labels);
-        promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS, !page->view.snapshot->devices[i].is_lost);
+        page_sample(page, i, NULL, 0, !page->view.snapshot->devices[i].is_lost);
     }
 }
 
@@ -268,11 +274,8 @@ static void render_age(struct page *page)
         int64_t newest = 0;
         for (size_t f = 0; f < SNAPSHOT_FIELD_COUNT; f++)
             newest = d->readings[f].taken_ns > newest ? d->readings[f].taken_ns : newest;
-        struct page_index index;
-        struct promtext_label labels[PAGE_DEVICE_LABELS];
-        page_device_labels(d, &index, labels);
         if (newest)
-            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS, age_seconds(page, newest));
+            page_sample(page, i, NULL, 0, age_seconds(page, newest));
     }
 }
 
@@ -296,15 +299,11 @@ static void render_xids(struct page *page, const struct promtext_family *family,
     for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
         const struct snapshot_device *d = &page->view.snapshot->devices[i];
         for (size_t k = 0; k < d->n_xids; k++) {
-            struct page_index index;
             char xid[16];
-            struct promtext_label labels[PAGE_DEVICE_LABELS + 1];
-            page_device_labels(d, &index, labels);
+            const struct promtext_label label = {"xid", xid};
             (void)snprintf(xid, sizeof(xid), "%u", d->xids[k].xid);
-            labels[PAGE_DEVICE_LABELS] = (struct promtext_label){"xid", xid};
             int64_t wall_ms = (d->xids[k].last_ns + wall_offset_ns) / NS_PER_MS;
-            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS + 1,
-                            which == XID_COUNT ? (double)d->xids[k].count : (double)wall_ms / 1000);
+            page_sample(page, i, &label, 1, which == XID_COUNT ? (double)d->xids[k].count : (double)wall_ms / 1000);
         }
     }
 }
@@ -343,14 +342,11 @@ static void render_throttled_time(struct page *page)
     begin(page, &family);
     for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
         const struct snapshot_device *d = &page->view.snapshot->devices[i];
-        struct page_index index;
-        struct promtext_label labels[PAGE_DEVICE_LABELS + 1];
-        page_device_labels(d, &index, labels);
         for (size_t r = 0; r < ARRAY_LEN(rows); r++) {
             if (!snapshot_is_fresh(page->view.snapshot, d, rows[r].field, page->view.now_ns))
                 continue;
-            labels[PAGE_DEVICE_LABELS] = (struct promtext_label){"reason", rows[r].reason};
-            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS + 1, d->readings[rows[r].field].value);
+            const struct promtext_label label = {"reason", rows[r].reason};
+            page_sample(page, i, &label, 1, d->readings[rows[r].field].value);
         }
     }
 }
@@ -371,13 +367,10 @@ static void render_throttling(struct page *page)
         const struct snapshot_device *d = &page->view.snapshot->devices[i];
         if (!snapshot_is_fresh(page->view.snapshot, d, SNAPSHOT_THROTTLE_REASONS, page->view.now_ns))
             continue;
-        struct page_index index;
-        struct promtext_label labels[PAGE_DEVICE_LABELS + 1];
-        page_device_labels(d, &index, labels);
         uint64_t bits = (uint64_t)d->readings[SNAPSHOT_THROTTLE_REASONS].value;
         for (size_t r = 0; r < ARRAY_LEN(reasons); r++) {
-            labels[PAGE_DEVICE_LABELS] = (struct promtext_label){"reason", reasons[r].name};
-            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS + 1, (bits & reasons[r].bit) != 0);
+            const struct promtext_label label = {"reason", reasons[r].name};
+            page_sample(page, i, &label, 1, (bits & reasons[r].bit) != 0);
         }
     }
 }
@@ -492,29 +485,46 @@ static void visit_sample(void *context, const struct metric_sample *sample)
     promtext_histogram(&v->page->text, labels, n, &h);
 }
 
+/* From here on the page has its labels and knows whose holders are whose. */
+static void prepare(struct page *page)
+{
+    write_labels(page);
+    if (page->config->has_dcgm)
+        dcgm_prepare(page);
+    if (page->view.holders)
+        pods_prepare(page);
+}
+
+static void render_snapshot(struct page *page, int64_t wall_offset_ns)
+{
+    prepare(page);
+    render_driver(page);
+    render_sampler(page);
+    render_info(page);
+    render_owners(page);
+    render_up(page);
+    render_age(page);
+    for (size_t i = 0; i < ARRAY_LEN(device_families); i++)
+        render_field(page, &device_families[i]);
+    render_throttling(page);
+    render_throttled_time(page);
+    render_xid_families(page, wall_offset_ns);
+    if (page->view.holders)
+        pods_render(page);
+    if (page->config->has_dcgm)
+        dcgm_render(page);
+}
+
 void exporter_render(struct exporter *x, const struct exporter_view *view, enum promtext_format format, struct buf *out)
 {
-    struct page page = {.view = *view, .config = &x->config, .runs = x->runs};
+    struct page page = {.view = *view, .config = &x->config, .devices = x->devices, .labels = &x->labels};
+    size_t before = out->len;
     keep_wall_offset(x, view);
+    (void)buf_reserve(out, x->last_bytes);
     promtext_init(&page.text, out, format);
     render_build(&page);
-    if (view->snapshot) {
-        render_driver(&page);
-        render_sampler(&page);
-        render_info(&page);
-        render_owners(&page);
-        render_up(&page);
-        render_age(&page);
-        for (size_t i = 0; i < ARRAY_LEN(device_families); i++)
-            render_field(&page, &device_families[i]);
-        render_throttling(&page);
-        render_throttled_time(&page);
-        render_xid_families(&page, x->wall_offset_ns);
-        if (view->holders)
-            pods_render(&page);
-        if (x->config.has_dcgm)
-            dcgm_render(&page.text, view, x->config.node_name);
-    }
+    if (view->snapshot)
+        render_snapshot(&page, x->wall_offset_ns);
     if (view->owners)
         render_owners_source(&page);
     entries_render(&page);
@@ -523,4 +533,5 @@ void exporter_render(struct exporter *x, const struct exporter_view *view, enum 
     struct metric_visitor visitor = {.family = visit_family, .sample = visit_sample, .context = &visit};
     metrics_visit(x->config.metrics, &visitor);
     promtext_end(&page.text);
+    x->last_bytes = out->len - before + SPARE_BYTES;
 }

@@ -60,8 +60,8 @@ static void take_place(const struct page *page, size_t i, enum snapshot_field fi
     *ret = (struct place){page,
                           d,
                           field,
-                          page->view.holders->holders + page->runs[i].first,
-                          page->runs[i].n,
+                          page->view.holders->holders + page->devices[i].holders.at,
+                          page->devices[i].holders.len,
                           field == SNAPSHOT_MEMORY_USED && is_common};
 }
 
@@ -161,21 +161,18 @@ static void render_family(struct page *page, const struct pod_family *row)
 {
     promtext_begin(&page->text, &row->pod);
     for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
-        struct page_index index;
-        struct promtext_label labels[PAGE_DEVICE_LABELS + 3];
         struct place at;
         take_place(page, i, row->field, &at);
         if (at.device->is_lost || at.n_holders == 0)
             continue;
-        page_device_labels(at.device, &index, labels);
         for (size_t k = 0; k < at.n_holders; k++) {
             double value;
             if (!pod_value(&at, k, &value))
                 continue;
-            labels[PAGE_DEVICE_LABELS] = (struct promtext_label){"pod_namespace", at.holders[k].ns};
-            labels[PAGE_DEVICE_LABELS + 1] = (struct promtext_label){"pod_name", at.holders[k].pod};
-            labels[PAGE_DEVICE_LABELS + 2] = (struct promtext_label){"pod_uid", at.holders[k].pod_uid};
-            promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS + 3, value / row->divisor);
+            const struct promtext_label labels[] = {{"pod_namespace", at.holders[k].ns},
+                                                    {"pod_name", at.holders[k].pod},
+                                                    {"pod_uid", at.holders[k].pod_uid}};
+            page_sample(page, i, labels, ARRAY_LEN(labels), value / row->divisor);
         }
     }
 }
@@ -184,15 +181,11 @@ static void render_rest(struct page *page, const struct pod_family *row)
 {
     promtext_begin(&page->text, &row->rest);
     for (size_t i = 0; i < page->view.snapshot->n_devices; i++) {
-        struct page_index index;
-        struct promtext_label labels[PAGE_DEVICE_LABELS];
         struct place at;
         double value;
         take_place(page, i, row->field, &at);
-        if (!rest_value(&at, &value))
-            continue;
-        page_device_labels(at.device, &index, labels);
-        promtext_sample(&page->text, labels, PAGE_DEVICE_LABELS, value / row->divisor);
+        if (rest_value(&at, &value))
+            page_sample(page, i, NULL, 0, value / row->divisor);
     }
 }
 
@@ -220,12 +213,11 @@ static void render_sight(struct page *page)
 }
 
 /* Holders and devices are in the same order; a device that has come or gone since costs one search. */
-static void find_runs(struct page *page)
+void pods_prepare(struct page *page)
 {
     const struct snapshot *s = page->view.snapshot;
     const struct snapshot_holders *holders = page->view.holders;
     size_t i = 0, first = 0;
-    memset(page->runs, 0, s->n_devices * sizeof(*page->runs));
     while (first < holders->n_holders) {
         size_t next = first + 1, searched = 0;
         while (next < holders->n_holders && holders->holders[next].device_id == holders->holders[first].device_id)
@@ -233,14 +225,13 @@ static void find_runs(struct page *page)
         for (; searched < s->n_devices && s->devices[i].id != holders->holders[first].device_id; searched++)
             i = (i + 1) % s->n_devices;
         if (searched < s->n_devices)
-            page->runs[i] = (struct page_run){first, next - first};
+            page->devices[i].holders = (struct page_span){first, next - first};
         first = next;
     }
 }
 
 void pods_render(struct page *page)
 {
-    find_runs(page);
     render_sight(page);
     for (size_t i = 0; i < ARRAY_LEN(families); i++) {
         render_family(page, &families[i]);

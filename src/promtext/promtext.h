@@ -36,7 +36,8 @@ struct promtext {
     struct buf *out;
     enum promtext_format format;
     const struct promtext_family *family;
-    bool is_announced; /* the family's HELP and TYPE are out */
+    bool is_announced;       /* the family's HELP and TYPE are out */
+    struct str name, suffix; /* of the family and its samples */
 };
 
 void promtext_init(struct promtext *p, struct buf *out, enum promtext_format format);
@@ -46,6 +47,12 @@ void promtext_begin(struct promtext *p, const struct promtext_family *family);
 /* One sample of a gauge, counter (as name_total), info (as name_info, value 1), unknown or bare counter. NaN is left
  * out: absent. */
 void promtext_sample(struct promtext *p, const struct promtext_label *labels, size_t n_labels, double value);
+/* The same where many samples share their first labels: `shared` is what promtext_share appended for them. */
+void promtext_sample_shared(struct promtext *p, struct str shared, const struct promtext_label *labels, size_t n_labels,
+                            double value);
+/* Append labels as they stand between the braces, escaped once for all samples. Returns what was appended, valid while
+ * `to` is not appended to; empty where all values are. */
+struct str promtext_share(struct buf *to, const struct promtext_label *labels, size_t n_labels);
 /* One histogram series: cumulative counts per bound, then +Inf, sum, count. */
 struct promtext_histogram {
     const double *bounds, *cumulative;
