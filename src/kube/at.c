@@ -18,10 +18,10 @@ static void write_path(struct buf *out, const struct kube_at *at)
 
 void kube_refuse(struct kube_reader *r, const struct kube_at *at, const char *key, const char *what)
 {
-    struct buf path BUF_AUTO;
     if (r->is_failed)
         return;
     r->is_failed = true;
+    struct buf path BUF_AUTO;
     buf_init(&path, 256);
     write_path(&path, at);
     if (key)
