@@ -12,10 +12,19 @@ enum {
     SERVICE_UNKNOWN = GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN,
 };
 
-/* What can be asked for. `liveness` and `readiness` are the names that KEDA's http-add-on made usual. */
+#define FLEET "kedagpuscaler.fleet.v1.Fleet"
+
+/* What can be asked for, FLEET where it is served. `liveness` and `readiness` are the names that KEDA's http-add-on
+ * made usual. */
 static const char *const names[] = {
-    "",     "externalscaler.ExternalScaler", "grpc.health.v1.Health", "kedagpuscaler.v1.Node", "liveness", "readiness",
+    "",
+    "externalscaler.ExternalScaler",
+    "grpc.health.v1.Health",
+    "kedagpuscaler.v1.Node",
+    "liveness",
+    "readiness",
     "nvml",
+    FLEET,
 };
 
 /* The driver answers: its last cycle said so, and is not older than two periods, at least 2 s. */
@@ -28,10 +37,15 @@ static bool is_driver_serving(const struct service *s)
     return service_now_ns(s) - snapshot->taken_ns <= 2 * period_ns;
 }
 
+static size_t n_names(const struct service *s)
+{
+    return ARRAY_LEN(names) - (s->config.fleet.node_name ? 0 : 1);
+}
+
 static int status_of(const struct service *s, const char *name)
 {
     bool is_known = false;
-    for (size_t i = 0; i < ARRAY_LEN(names) && !is_known; i++)
+    for (size_t i = 0; i < n_names(s) && !is_known; i++)
         is_known = strcmp(names[i], name) == 0;
     if (!is_known)
         return SERVICE_UNKNOWN;
@@ -68,7 +82,7 @@ static void list(struct rpc_call *call, struct str request, void *context)
     struct service *s = context;
     Grpc__Health__V1__HealthCheckResponse values[ARRAY_LEN(names)];
     Grpc__Health__V1__HealthListResponse__StatusesEntry entries[ARRAY_LEN(names)], *rows[ARRAY_LEN(names)];
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+    for (size_t i = 0; i < n_names(s); i++) {
         grpc__health__v1__health_check_response__init(&values[i]);
         values[i].status = (serving_status)status_of(s, names[i]);
         grpc__health__v1__health_list_response__statuses_entry__init(&entries[i]);
@@ -78,7 +92,7 @@ static void list(struct rpc_call *call, struct str request, void *context)
     }
     Grpc__Health__V1__HealthListResponse response;
     grpc__health__v1__health_list_response__init(&response);
-    response.n_statuses = ARRAY_LEN(names);
+    response.n_statuses = n_names(s);
     response.statuses = rows;
     service_reply(call, &response.base);
 }

@@ -24,7 +24,7 @@ static const struct metric_desc cached_desc = {
 
 struct service *service_new(const struct service_config *config)
 {
-    static const char *const kinds[] = {"StreamIsActive", "StreamMetricSpec", "Watch"};
+    static const char *const kinds[] = {"StreamIsActive", "StreamMetricSpec", "Watch", "Fleet.Watch"};
     struct service *s = mem_new(struct service);
     s->config = *config;
     if (s->config.max_stream_bytes == 0)
@@ -40,6 +40,8 @@ struct service *service_new(const struct service_config *config)
     service_add_streams(s);
     service_add_health(s);
     service_add_node(s);
+    if (config->fleet.node_name)
+        service_add_fleet(s);
     if (config->has_reflection)
         service_add_reflection(s);
     return s;
@@ -68,6 +70,7 @@ void service_tick(struct service *s)
     service_tick_subjects(s);
     service_tick_streams(s);
     service_tick_health(s);
+    service_tick_fleet(s);
 }
 
 void service_reload(struct service *s)

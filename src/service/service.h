@@ -1,4 +1,4 @@
-/* service: the gRPC services on top of rpc: ExternalScaler, Health, Reflection and Node. It turns messages into
+/* service: the gRPC services on top of rpc: ExternalScaler, Health, Reflection, Node and Fleet. It turns messages into
  * triggers and evaluations into messages; where the readings come from is a snapshot_source of the program. It never
  * logs, and answers from the last snapshot only: nothing here waits for a GPU. */
 #ifndef SERVICE_SERVICE_H
@@ -59,12 +59,33 @@ struct service_refusal {
     const struct err *error;
 };
 
+/* Somebody watches this node, or no longer does. */
+struct service_watcher {
+    const char *hub, *peer; /* hub: the name that it gives itself, "" none; needs escaping */
+    size_t n_wants;
+    bool is_open;
+};
+
+/* What Fleet/Watch tells hubs besides the source's snapshots. What the callbacks give is borrowed as a snapshot is. */
+struct service_fleet {
+    const char *node_name, *version; /* of the agent; "" unknown; node_name NULL: Fleet is not served */
+    /* Each may be NULL, and may give NULL: not asked for. */
+    const struct snapshot_owners *(*owners)(void *context);
+    const struct snapshot_holders *(*holders)(void *context);
+    /* A hub asks for this field, told at each look (may be NULL): some are only read while somebody asks. */
+    void (*want)(void *context, enum snapshot_field field);
+    /* May be NULL. As often as peers like, so the program limits what it logs. */
+    void (*watched)(void *context, const struct service_watcher *watcher);
+    void *context;
+};
+
 struct service_config {
     struct metrics *metrics;
     struct rpc_server *server;
     struct trigger_cache *triggers;
     struct service_source source;       /* current may give NULL for ever: a hub has no GPU of its own */
     struct service_evaluator evaluator; /* answer NULL: trigger_evaluate on the source's snapshots */
+    struct service_fleet fleet;         /* all zero: this program has no GPUs to tell of */
     bool has_reflection;
     size_t max_stream_bytes; /* held for all open streams together; 0 = 128 MiB, some 15,000 usual ones */
     /* Called with each answer (may be NULL); also when it is an error. */
@@ -80,7 +101,7 @@ struct service *service_new(const struct service_config *config);
 /* After the server is freed. Accepts NULL. */
 void service_free(struct service *s);
 
-/* A new snapshot is there, or a second has passed: look at open StreamIsActive and Health.Watch streams. */
+/* A new snapshot is there, or a second has passed: look at open streams. */
 void service_tick(struct service *s);
 /* The configuration changed and the trigger cache was flushed: StreamMetricSpec streams whose spec differs get it. */
 void service_reload(struct service *s);

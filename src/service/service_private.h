@@ -11,7 +11,7 @@ enum { SERVICE_METHODS_MAX = 16 };
 /* Memory of one evaluation outside a call. */
 enum { SERVICE_EVALUATION_MAX = 4 << 20 };
 
-enum stream_kind { STREAM_IS_ACTIVE, STREAM_METRIC_SPEC, STREAM_HEALTH, STREAM_KINDS };
+enum stream_kind { STREAM_IS_ACTIVE, STREAM_METRIC_SPEC, STREAM_HEALTH, STREAM_FLEET, STREAM_KINDS };
 
 /* A call that stays open and is looked at on each tick. Linked into its service's list of that kind. What it was asked
  * stays where it was decoded, in the call's arena. */
@@ -29,11 +29,13 @@ struct stream {
     double sent_target;
     /* Health.Watch */
     const char *watched;
-    int last_status; /* what was sent last, -1 nothing */
+    int last_status;     /* what was sent last, -1 nothing */
+    struct watch *watch; /* Fleet/Watch */
 };
 
 struct service {
     struct service_config config;
+    uint64_t instance; /* of this process, for hubs */
     struct stream *streams[STREAM_KINDS];
     size_t stream_bytes; /* held by all streams */
     bool is_draining;
@@ -103,10 +105,12 @@ void service_add_streams(struct service *s);
 void service_add_health(struct service *s);
 void service_add_reflection(struct service *s);
 void service_add_node(struct service *s);
+void service_add_fleet(struct service *s);
 
 void service_tick_streams(struct service *s);
 void service_reload_streams(struct service *s);
 void service_tick_health(struct service *s);
+void service_tick_fleet(struct service *s);
 /* Fill the one spec of a trigger. `spec` must outlive nothing: it borrows the trigger's name. */
 void service_fill_spec(Externalscaler__MetricSpec *spec, const struct trigger *t);
 

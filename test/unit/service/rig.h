@@ -37,7 +37,12 @@ struct rig {
     struct net_listener *listener;
     struct net_limits limits; /* of the listener's connections; may change at any time */
     struct rpc_client *client;
+    struct snapshot_owners *owners; /* a reference; what Fleet tells of owners and holders; NULL: not asked for */
+    struct snapshot_holders *holders;
     /* what the program was told */
+    uint64_t wanted_fields; /* by hubs: a bit each */
+    size_t n_watching;
+    char watching_hub[64];
     size_t n_observed, n_routine, n_refused;
     char observed_method[32], observed_subject[64], refused_subject[64], refused_text[ERR_TEXT_MAX];
 };
@@ -69,6 +74,28 @@ static inline void rig_refuse(void *context, const struct service_refusal *refus
     (void)snprintf(r->refused_text, sizeof(r->refused_text), "%s", refusal->error->text);
 }
 
+static inline const struct snapshot_owners *rig_owners(void *context)
+{
+    return ((struct rig *)context)->owners;
+}
+
+static inline const struct snapshot_holders *rig_holders(void *context)
+{
+    return ((struct rig *)context)->holders;
+}
+
+static inline void rig_want(void *context, enum snapshot_field field)
+{
+    ((struct rig *)context)->wanted_fields |= UINT64_C(1) << field;
+}
+
+static inline void rig_watched(void *context, const struct service_watcher *watcher)
+{
+    struct rig *r = (struct rig *)context;
+    r->n_watching += watcher->is_open ? 1 : SIZE_MAX;
+    (void)snprintf(r->watching_hub, sizeof(r->watching_hub), "%s", watcher->hub);
+}
+
 /* Serves what node reads; the node is made by the test before. */
 static inline void rig_start(struct rig *r)
 {
@@ -82,6 +109,13 @@ static inline void rig_start(struct rig *r)
                                                       .server = r->server,
                                                       .triggers = r->triggers,
                                                       .source = {rig_current, rig_now_ns, r},
+                                                      .fleet = {.node_name = "node-1",
+                                                                .version = "1.2.3",
+                                                                .owners = rig_owners,
+                                                                .holders = rig_holders,
+                                                                .want = rig_want,
+                                                                .watched = rig_watched,
+                                                                .context = r},
                                                       .has_reflection = true,
                                                       .max_stream_bytes = RIG_STREAM_BYTES,
                                                       .observe = rig_observe,
@@ -109,6 +143,7 @@ static inline void rig_stop(struct rig *r)
     trigger_cache_free(r->triggers);
     net_loop_free(r->loop);
     metrics_free(r->metrics);
+    snapshot_owners_unref(r->owners);
     node_fini(&r->node);
 }
 

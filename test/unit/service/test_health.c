@@ -7,7 +7,8 @@
 static struct reply reply, stream;
 
 static const char *const of_process[] = {
-    "", "externalscaler.ExternalScaler", "grpc.health.v1.Health", "kedagpuscaler.v1.Node", "liveness", "readiness"};
+    "",          "externalscaler.ExternalScaler", "grpc.health.v1.Health", "kedagpuscaler.v1.Node", "liveness",
+    "readiness", "kedagpuscaler.fleet.v1.Fleet"};
 
 static struct str packed_name(const char *service)
 {

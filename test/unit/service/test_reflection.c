@@ -66,8 +66,10 @@ static bool has_file(const Grpc__Reflection__V1__ServerReflectionResponse *m, co
 static void test_services_are_listed_under_both_names(void **state)
 {
     (void)state;
-    static const char *const services[] = {"externalscaler.ExternalScaler", "grpc.health.v1.Health",
-                                           "kedagpuscaler.v1.Node", "kedagpuscaler.fleet.v1.Fleet",
+    static const char *const services[] = {"externalscaler.ExternalScaler",
+                                           "grpc.health.v1.Health",
+                                           "kedagpuscaler.v1.Node",
+                                           "kedagpuscaler.fleet.v1.Fleet",
                                            "grpc.reflection.v1.ServerReflection",
                                            "grpc.reflection.v1alpha.ServerReflection"};
     RIG_WITH(r);
