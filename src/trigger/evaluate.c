@@ -9,23 +9,23 @@
 #include <math.h>
 #include <string.h>
 
-/* A device missing for longer no longer speaks for anything. scaling-semantics 3 */
-#define MISSING_MAX_NS (15 * 60 * NS_PER_S)
-#define VALUE_MAX      1e12
+#define VALUE_MAX 1e12
 
 enum { LISTED_MAX = 8 };
 
 /* One evaluation under way. */
 struct evaluator {
     const struct trigger *t;
-    const struct snapshot *s;
-    int64_t now_ns;
+    const struct trigger_source *source;
     struct arena *arena;
     struct trigger_evaluation *ret;
-    bool is_of_board, is_memory_percent; /* the metric */
-    enum snapshot_field field;           /* what it is read from */
-    double divisor;
+    bool is_of_board; /* the metric */
 };
+
+static struct trigger_device device_at(const struct evaluator *ev, size_t i)
+{
+    return ev->source->device(ev->source->context, i);
+}
 
 /* The same answer to GetMetrics and IsActive. */
 static void refuse_both(struct trigger_evaluation *ret)
@@ -36,7 +36,7 @@ static void refuse_both(struct trigger_evaluation *ret)
 /* ---- which devices ---- */
 
 /* Board values count once per chip, loads and memory once per GPU or MIG device. */
-static bool is_eligible(const struct evaluator *ev, const struct snapshot_device *d)
+static bool is_eligible(const struct evaluator *ev, const struct trigger_device *d)
 {
     return d->kind == SNAPSHOT_GPU || (d->kind == SNAPSHOT_MIG_PARENT) == ev->is_of_board;
 }
@@ -74,109 +74,64 @@ bool trigger_matches(const struct trigger *t, const struct trigger_device *d)
 /* The UUID to look for: a MIG device's chip where the metric is the chip's; "" for any. */
 static const char *wanted_uuid(const struct evaluator *ev)
 {
-    if (!ev->t->gpu_uuid[0])
-        return "";
-    const struct snapshot_device *d = snapshot_find_device(ev->s, ev->t->gpu_uuid);
-    return d && d->kind == SNAPSHOT_MIG && ev->is_of_board ? d->parent_uuid : ev->t->gpu_uuid;
+    const char *uuid = ev->t->gpu_uuid;
+    for (size_t i = 0; uuid[0] && ev->is_of_board && i < ev->source->n; i++) {
+        struct trigger_device d = device_at(ev, i);
+        if (d.kind == SNAPSHOT_MIG && str_equals_nocase(str_of(d.uuid), uuid))
+            return d.parent_uuid;
+    }
+    return uuid;
 }
 
-static bool is_wanted(const struct evaluator *ev, const char *uuid, const struct snapshot_device *d)
+static bool is_wanted(const struct evaluator *ev, const char *uuid, const struct trigger_device *d)
 {
-    const struct trigger *t = ev->t;
-    if (!is_eligible(ev, d) || (t->gpu_index >= 0 && d->index != t->gpu_index))
+    if (!is_eligible(ev, d) || (ev->t->gpu_index >= 0 && d->index != ev->t->gpu_index))
         return false;
-    if (uuid[0] && !str_equals_nocase(str_of(d->uuid), uuid) && !str_equals_nocase(str_of(d->parent_uuid), uuid))
-        return false;
-    return !t->gpu_product[0] || has_product(d->product, t->gpu_product);
+    return is_of_uuid(uuid, d) && is_of_product(ev->t, d);
 }
 
-/* All compute instances of a GPU instance report that instance's memory and activity: it counts once. Devices of a
- * snapshot are sorted, so the one before decides. */
-static bool is_same_instance(const struct snapshot_device *a, const struct snapshot_device *b)
+/* All compute instances of a GPU instance report that instance's memory and activity: it counts once. They stand side
+ * by side, so the one before decides. */
+static bool is_same_instance(const struct trigger_device *a, const struct trigger_device *b)
 {
     return a->kind == SNAPSHOT_MIG && b->kind == SNAPSHOT_MIG && a->index == b->index && a->gpu_instance >= 0 &&
-           a->gpu_instance == b->gpu_instance;
+           a->gpu_instance == b->gpu_instance && strcmp(a->node, b->node) == 0;
 }
 
-/* The devices that count, in order; names them in ret->inputs unless that is NULL. Returns how many. */
+static bool shares_instance(const struct evaluator *ev, size_t i, const struct trigger_device *d)
+{
+    if (d->kind != SNAPSHOT_MIG)
+        return false;
+    struct trigger_device before = i > 0 ? device_at(ev, i - 1) : (struct trigger_device){.kind = SNAPSHOT_GPU};
+    struct trigger_device after =
+        i + 1 < ev->source->n ? device_at(ev, i + 1) : (struct trigger_device){.kind = SNAPSHOT_GPU};
+    return is_same_instance(&before, d) || is_same_instance(d, &after);
+}
+
+static void read_device(const struct evaluator *ev, size_t i, const struct trigger_device *d, struct trigger_input *in)
+{
+    *in =
+        (struct trigger_input){.device = *d, .reason = "", .age_ns = -1, .shares_instance = shares_instance(ev, i, d)};
+    ev->source->read(ev->source->context, i, in);
+    ev->ret->n_in_state[in->state]++;
+}
+
+/* The devices that count, in order; reads them into ret->inputs unless that is NULL. Returns how many. */
 static size_t select_devices(const struct evaluator *ev)
 {
     const char *uuid = wanted_uuid(ev);
-    const struct snapshot_device *last = NULL;
+    struct trigger_device last = {.kind = SNAPSHOT_GPU};
     size_t n = 0;
-    for (size_t i = 0; i < ev->s->n_devices; i++) {
-        const struct snapshot_device *d = &ev->s->devices[i];
-        if (!is_wanted(ev, uuid, d) || (last && is_same_instance(last, d)))
+    for (size_t i = 0; i < ev->source->n; i++) {
+        struct trigger_device d = device_at(ev, i);
+        if (!is_wanted(ev, uuid, &d) || is_same_instance(&last, &d))
             continue;
         last = d;
         if (ev->ret->inputs)
-            ev->ret->inputs[n] = (struct trigger_input){.device = d};
+            read_device(ev, i, &d, &ev->ret->inputs[n]);
         n++;
     }
     return n;
-}
-
-/* ---- what each device reads ---- */
-
-/* What a reading of the metric's field is multiplied with, then divided by. */
-struct scale {
-    double factor, divisor;
-};
-
-/* Returns false where the total that a percentage refers to was never read. */
-static bool find_scale(const struct evaluator *ev, const struct snapshot_device *d, struct scale *ret)
-{
-    *ret = (struct scale){1, ev->divisor};
-    if (!ev->is_memory_percent)
-        return true;
-    const struct snapshot_reading *total = &d->readings[SNAPSHOT_MEMORY_TOTAL];
-    *ret = (struct scale){100, total->value};
-    return total->taken_ns != 0 && total->value > 0; /* a size does not age */
-}
-
-static bool is_unsupported(const struct evaluator *ev, const struct snapshot_device *d)
-{
-    return d->readings[ev->field].status == SNAPSHOT_UNSUPPORTED ||
-           (ev->is_memory_percent && d->readings[SNAPSHOT_MEMORY_TOTAL].status == SNAPSHOT_UNSUPPORTED);
-}
-
-/* What is asked for of a device, where its reading is fresh. */
-static bool measure(const struct evaluator *ev, const struct scale *scale, struct trigger_input *in)
-{
-    const struct trigger *t = ev->t;
-    double mean = 0, peak = 0;
-    if ((ev->ret->asked & TRIGGER_ASK_VALUE) &&
-        !snapshot_mean(ev->s, in->device, ev->field, ev->now_ns, t->window_ns, &mean))
-        return false;
-    if ((ev->ret->asked & TRIGGER_ASK_ACTIVITY) &&
-        !snapshot_peak(ev->s, in->device, ev->field, ev->now_ns, t->activation_window_ns, &peak))
-        return false;
-    in->value = mean * scale->factor / scale->divisor;
-    in->peak = peak * scale->factor / scale->divisor;
-    return true;
-}
-
-static void read_device(const struct evaluator *ev, struct trigger_input *in)
-{
-    const struct snapshot_device *d = in->device;
-    const struct snapshot_reading *r = &d->readings[ev->field];
-    struct scale scale;
-    bool has_scale = find_scale(ev, d, &scale);
-    /* a reading may be newer than the turn of the loop that asks */
-    in->age_ns = !r->taken_ns ? -1 : ev->now_ns > r->taken_ns ? ev->now_ns - r->taken_ns : 0;
-    in->code = (int16_t)(r->status == SNAPSHOT_FAILED ? r->code : 0);
-    if (is_unsupported(ev, d)) {
-        in->state = TRIGGER_INPUT_UNSUPPORTED;
-        return;
-    }
-    in->has_value = has_scale && r->taken_ns != 0;
-    if (in->has_value && measure(ev, &scale, in)) {
-        in->state = TRIGGER_INPUT_MEASURED;
-        return;
-    }
-    in->value = in->has_value ? r->value * scale.factor / scale.divisor : 0;
-    int64_t since_ns = r->taken_ns ? r->taken_ns : d->first_seen_ns;
-    in->state = ev->now_ns - since_ns > MISSING_MAX_NS ? TRIGGER_INPUT_EXPIRED : TRIGGER_INPUT_MISSING;
 }
 
 /* ---- refusals ---- */
@@ -196,18 +151,6 @@ static int refuse_elsewhere(const struct trigger *t, struct err *e)
     return 0;
 }
 
-static int refuse_no_devices(const struct evaluator *ev, struct err *e)
-{
-    const struct snapshot *s = ev->s;
-    if (!s)
-        return err_set(e, ERR_UNAVAILABLE, "no GPU has been read yet");
-    BUF_AUTO struct buf stuck;
-    buf_init(&stuck, TRIGGER_SENTENCE_BYTES);
-    trigger_say_stuck(&stuck, s, ev->now_ns);
-    return err_set(e, ERR_UNAVAILABLE, "no GPU to read: driver %s%s%s%s", snapshot_driver_state_name(s->driver),
-                   s->driver_text[0] ? ": " : "", s->driver_text, buf_cstr(&stuck));
-}
-
 static int refuse_no_match(const struct evaluator *ev, struct err *e)
 {
     const struct trigger *t = ev->t;
@@ -222,18 +165,18 @@ static int refuse_no_match(const struct evaluator *ev, struct err *e)
     if (text.len == 0)
         (void)buf_printf(&text, " metric type %s", trigger_metric_name(t->metric));
     (void)buf_append_str(&text, "; there are: ");
-    for (size_t i = 0; i < ev->s->n_devices && i < LISTED_MAX; i++) {
-        const struct snapshot_device *d = &ev->s->devices[i];
+    for (size_t i = 0; i < ev->source->n && i < LISTED_MAX; i++) {
+        struct trigger_device d = device_at(ev, i);
         (void)buf_append_str(&text, i ? ", " : "");
-        trigger_say_device(&text, d);
-        (void)buf_printf(&text, " (%s%s%s)", d->kind == SNAPSHOT_MIG ? "" : d->product,
-                         d->kind == SNAPSHOT_MIG          ? ""
-                         : d->kind == SNAPSHOT_MIG_PARENT ? ", MIG on, "
-                                                          : ", ",
-                         d->uuid);
+        trigger_say_device(&text, &d);
+        (void)buf_printf(&text, " (%s%s%s)", d.kind == SNAPSHOT_MIG ? "" : d.product,
+                         d.kind == SNAPSHOT_MIG          ? ""
+                         : d.kind == SNAPSHOT_MIG_PARENT ? ", MIG on, "
+                                                         : ", ",
+                         d.uuid);
     }
-    if (ev->s->n_devices > LISTED_MAX)
-        (void)buf_printf(&text, " and %zu more", ev->s->n_devices - LISTED_MAX);
+    if (ev->source->n > LISTED_MAX)
+        (void)buf_printf(&text, " and %zu more", ev->source->n - LISTED_MAX);
     return err_set(e, ERR_FAILED_PRECONDITION, "no GPU matches%s", buf_cstr(&text));
 }
 
@@ -342,8 +285,8 @@ static int read_devices(const struct evaluator *ev, struct err *e)
     struct trigger_evaluation *ret = ev->ret;
     if (refuse_elsewhere(ev->t, e) < 0)
         return -1;
-    if (!ev->s || ev->s->n_devices == 0)
-        return refuse_no_devices(ev, e);
+    if (ev->source->n == 0)
+        return err_set(e, ERR_UNAVAILABLE, "%s", ev->source->none);
     size_t n = select_devices(ev);
     if (n == 0)
         return refuse_no_match(ev, e);
@@ -351,57 +294,175 @@ static int read_devices(const struct evaluator *ev, struct err *e)
     if (!ret->inputs)
         return refuse_too_many(e);
     ret->n_inputs = select_devices(ev);
-    for (size_t i = 0; i < n; i++) {
-        read_device(ev, &ret->inputs[i]);
-        ret->n_in_state[ret->inputs[i].state]++;
-    }
     return 0;
 }
 
-static struct evaluator evaluator_of(const struct trigger *t, const struct snapshot *s, struct trigger_evaluation *ret)
-{
-    const struct trigger_metric_facts *facts = trigger_metric_facts(t->metric);
-    bool is_field = facts->source >= 0; /* else used of total memory, or an engine's, which is refused */
-    return (struct evaluator){.t = t,
-                              .s = s,
-                              .ret = ret,
-                              .is_of_board = trigger_metric_is_of_board(t->metric),
-                              .is_memory_percent = facts->source == TRIGGER_SOURCE_MEMORY_PERCENT,
-                              .field = is_field ? (enum snapshot_field)facts->source : SNAPSHOT_MEMORY_USED,
-                              .divisor = facts->divisor};
-}
-
 /* Everything but the texts of errors, which are read where there is an error only. */
-static void clear(struct trigger_evaluation *ret)
+static void begin(const struct trigger *t, int64_t now_ns, enum trigger_question asked, struct trigger_evaluation *ret)
 {
     memset(ret, 0, offsetof(struct trigger_evaluation, value_error));
+    ret->trigger = t;
+    ret->now_ns = now_ns;
+    ret->asked = asked;
     ret->activity = -1;
     ret->value_error.class = ret->active_error.class = ERR_NONE;
     ret->value_error.text[0] = ret->active_error.text[0] = '\0';
 }
 
-void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t now_ns, enum trigger_question asked,
-                      struct arena *arena, struct trigger_evaluation *ret)
+static void evaluate(const struct trigger *t, const struct trigger_source *source, struct arena *arena,
+                     struct trigger_evaluation *ret)
 {
-    clear(ret);
-    ret->trigger = t;
-    ret->snapshot = s;
-    ret->now_ns = now_ns;
-    ret->asked = asked;
-    struct evaluator ev = evaluator_of(t, s, ret);
-    ev.now_ns = now_ns;
-    ev.arena = arena;
-    if (read_devices(&ev, &ret->value_error) < 0) {
+    const struct evaluator *ev = &(const struct evaluator){
+        .t = t, .source = source, .arena = arena, .ret = ret, .is_of_board = trigger_metric_is_of_board(t->metric)};
+    if (read_devices(ev, &ret->value_error) < 0) {
         refuse_both(ret);
     } else {
-        if (asked & TRIGGER_ASK_VALUE)
-            (void)decide_value(&ev, &ret->value_error);
-        if (asked & TRIGGER_ASK_ACTIVITY)
-            (void)decide_activity(&ev, &ret->active_error);
+        if (ret->asked & TRIGGER_ASK_VALUE)
+            (void)decide_value(ev, &ret->value_error);
+        if (ret->asked & TRIGGER_ASK_ACTIVITY)
+            (void)decide_activity(ev, &ret->active_error);
     }
-    if (t->is_always_active) {
+    if (ev->t->is_always_active) {
         ret->active_error.class = ERR_NONE;
         ret->active_error.text[0] = '\0';
         ret->is_active = true;
     }
+}
+
+void trigger_evaluate_devices(const struct trigger *t, const struct trigger_source *source, int64_t now_ns,
+                              enum trigger_question asked, struct arena *arena, struct trigger_evaluation *ret)
+{
+    begin(t, now_ns, asked, ret);
+    evaluate(t, source, arena, ret);
+}
+
+/* ---- the devices of a snapshot ---- */
+
+/* What a trigger reads of a snapshot. */
+struct snapshot_source {
+    const struct trigger *t;
+    const struct snapshot *s;
+    int64_t now_ns;
+    enum trigger_question asked;
+    bool is_memory_percent;
+    enum snapshot_field field; /* what the metric is read from */
+    double divisor;
+};
+
+static struct trigger_device snapshot_device_at(void *context, size_t i)
+{
+    const struct snapshot_source *from = context;
+    const struct snapshot_device *d = &from->s->devices[i];
+    return (struct trigger_device){.node = "",
+                                   .uuid = d->uuid,
+                                   .parent_uuid = d->parent_uuid,
+                                   .product = d->product,
+                                   .mig_profile = d->mig_profile,
+                                   .lost_reason = d->lost_reason,
+                                   .kind = d->kind,
+                                   .index = d->index,
+                                   .gpu_instance = d->gpu_instance,
+                                   .is_lost = d->is_lost};
+}
+
+/* What a reading of the metric's field is multiplied with, then divided by. */
+struct scale {
+    double factor, divisor;
+};
+
+/* Returns false where the total that a percentage refers to was never read. */
+static bool find_scale(const struct snapshot_source *from, const struct snapshot_device *d, struct scale *ret)
+{
+    *ret = (struct scale){1, from->divisor};
+    if (!from->is_memory_percent)
+        return true;
+    const struct snapshot_reading *total = &d->readings[SNAPSHOT_MEMORY_TOTAL];
+    *ret = (struct scale){100, total->value};
+    return total->taken_ns != 0 && total->value > 0; /* a size does not age */
+}
+
+static bool is_unsupported(const struct snapshot_source *from, const struct snapshot_device *d)
+{
+    return d->readings[from->field].status == SNAPSHOT_UNSUPPORTED ||
+           (from->is_memory_percent && d->readings[SNAPSHOT_MEMORY_TOTAL].status == SNAPSHOT_UNSUPPORTED);
+}
+
+/* What is asked for of a device, where its reading is fresh. */
+static bool measure(const struct snapshot_source *from, const struct snapshot_device *d, const struct scale *scale,
+                    struct trigger_input *in)
+{
+    const struct trigger *t = from->t;
+    double mean = 0, peak = 0;
+    if ((from->asked & TRIGGER_ASK_VALUE) && !snapshot_mean(from->s, d, from->field, from->now_ns, t->window_ns, &mean))
+        return false;
+    if ((from->asked & TRIGGER_ASK_ACTIVITY) &&
+        !snapshot_peak(from->s, d, from->field, from->now_ns, t->activation_window_ns, &peak))
+        return false;
+    in->value = mean * scale->factor / scale->divisor;
+    in->peak = peak * scale->factor / scale->divisor;
+    return true;
+}
+
+static void read_snapshot_device(void *context, size_t i, struct trigger_input *in)
+{
+    const struct snapshot_source *from = context;
+    const struct snapshot_device *d = &from->s->devices[i];
+    const struct snapshot_reading *r = &d->readings[from->field];
+    struct scale scale;
+    bool has_scale = find_scale(from, d, &scale);
+    /* a reading may be newer than the turn of the loop that asks */
+    in->age_ns = !r->taken_ns ? -1 : from->now_ns > r->taken_ns ? from->now_ns - r->taken_ns : 0;
+    in->code = (int16_t)(r->status == SNAPSHOT_FAILED ? r->code : 0);
+    if (is_unsupported(from, d)) {
+        in->state = TRIGGER_INPUT_UNSUPPORTED;
+        return;
+    }
+    in->has_value = has_scale && r->taken_ns != 0;
+    if (in->has_value && measure(from, d, &scale, in)) {
+        in->state = TRIGGER_INPUT_MEASURED;
+        return;
+    }
+    in->value = in->has_value ? r->value * scale.factor / scale.divisor : 0;
+    int64_t since_ns = r->taken_ns ? r->taken_ns : d->first_seen_ns;
+    in->state = from->now_ns - since_ns > TRIGGER_MISSING_MAX_NS ? TRIGGER_INPUT_EXPIRED : TRIGGER_INPUT_MISSING;
+}
+
+/* Why there is no device, as far as the snapshot knows. */
+static void say_no_devices(const struct snapshot *s, int64_t now_ns, struct buf *out)
+{
+    if (!s) {
+        (void)buf_append_str(out, "no GPU has been read yet");
+        return;
+    }
+    (void)buf_printf(out, "no GPU to read: driver %s%s%s", snapshot_driver_state_name(s->driver),
+                     s->driver_text[0] ? ": " : "", s->driver_text);
+    trigger_say_stuck(out, s, now_ns);
+}
+
+void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t now_ns, enum trigger_question asked,
+                      struct arena *arena, struct trigger_evaluation *ret)
+{
+    const struct trigger_metric_facts *facts = trigger_metric_facts(t->metric);
+    bool is_field = facts->source >= 0; /* else used of total memory, or an engine's, which is refused */
+    struct snapshot_source from = {.t = t,
+                                   .s = s,
+                                   .now_ns = now_ns,
+                                   .asked = asked,
+                                   .is_memory_percent = facts->source == TRIGGER_SOURCE_MEMORY_PERCENT,
+                                   .field = is_field ? (enum snapshot_field)facts->source : SNAPSHOT_MEMORY_USED,
+                                   .divisor = facts->divisor};
+    BUF_AUTO struct buf none;
+    buf_init(&none, TRIGGER_SENTENCE_BYTES);
+    struct trigger_source source = {.n = s ? s->n_devices : 0,
+                                    .device = snapshot_device_at,
+                                    .read = read_snapshot_device,
+                                    .none = "",
+                                    .context = &from};
+    if (source.n == 0) {
+        say_no_devices(s, now_ns, &none);
+        source.none = buf_cstr(&none);
+    }
+    begin(t, now_ns, asked, ret);
+    ret->snapshot = s; /* what sentences know of the driver */
+    evaluate(t, &source, arena, ret);
 }

@@ -50,8 +50,8 @@ static void maybe_kv(struct json *out, const char *key, bool is_there, double va
 static void input_json(const struct trigger_input *in, struct json *out)
 {
     json_object_begin(out);
-    json_kv_string(out, "uuid", in->device->uuid);
-    json_kv_i64(out, "index", in->device->index);
+    json_kv_string(out, "uuid", in->device.uuid);
+    json_kv_i64(out, "index", in->device.index);
     json_kv_string(out, "label", trigger_input_label(in));
     json_kv_string(out, "state", trigger_input_state_name(in->state));
     maybe_kv(out, "value", in->has_value, in->value);
@@ -134,7 +134,7 @@ static void result_text(const struct trigger_evaluation *ev, const struct trigge
 static void input_text(const struct trigger_input *in, const char *unit, struct buf *out)
 {
     char value[NUM_TEXT_MAX] = "-", counted[NUM_TEXT_MAX], age[TRIGGER_AGE_MAX];
-    (void)buf_printf(out, "input    GPU %d %s %s: %s, ", in->device->index, in->device->uuid, trigger_input_label(in),
+    (void)buf_printf(out, "input    GPU %d %s %s: %s, ", in->device.index, in->device.uuid, trigger_input_label(in),
                      trigger_input_state_name(in->state));
     if (in->has_value)
         num_format_milli(value, in->value);

@@ -20,7 +20,7 @@ const char *trigger_input_state_name(enum trigger_input_state state)
 const char *trigger_input_label(const struct trigger_input *in)
 {
     static const char vendor[] = "NVIDIA ";
-    const struct snapshot_device *d = in->device;
+    const struct trigger_device *d = &in->device;
     const char *label = d->kind == SNAPSHOT_MIG && d->mig_profile[0] ? d->mig_profile : d->product;
     return str_has_prefix(str_of(label), vendor) ? label + sizeof(vendor) - 1 : label;
 }
@@ -33,9 +33,9 @@ bool trigger_has_unknown(const struct trigger_evaluation *evaluation)
 
 /* ---- parts ---- */
 
-void trigger_say_device(struct buf *out, const struct snapshot_device *d)
+void trigger_say_device(struct buf *out, const struct trigger_device *d)
 {
-    (void)buf_printf(out, "GPU %d", d->index);
+    (void)buf_printf(out, "%s%sGPU %d", d->node, d->node[0] ? " " : "", d->index);
     if (d->kind == SNAPSHOT_MIG)
         (void)buf_printf(out, " MIG %s", d->mig_profile[0] ? d->mig_profile : d->uuid);
 }
@@ -50,7 +50,7 @@ static void say_value(struct buf *out, const struct trigger_evaluation *ev, doub
 static const char *plural_of(const struct trigger_evaluation *ev, size_t n)
 {
     for (size_t i = 0; i < ev->n_inputs; i++)
-        if (ev->inputs[i].device->kind == SNAPSHOT_MIG)
+        if (ev->inputs[i].device.kind == SNAPSHOT_MIG)
             return n == 1 ? "device" : "devices";
     return n == 1 ? "GPU" : "GPUs";
 }
@@ -63,10 +63,12 @@ static void say_absence(struct buf *out, const struct trigger_input *in)
         return;
     trigger_show_age(age, in->age_ns);
     (void)buf_printf(out, " (%s%s", in->age_ns < 0 ? "" : "last ", age);
-    if (in->code && !in->device->is_lost)
+    if (in->code && !in->device.is_lost)
         (void)buf_printf(out, "; NVML error %d", in->code);
-    if (in->device->is_lost)
-        (void)buf_printf(out, "; lost%s%s", in->device->lost_reason[0] ? ": " : "", in->device->lost_reason);
+    if (in->device.is_lost)
+        (void)buf_printf(out, "; lost%s%s", in->device.lost_reason[0] ? ": " : "", in->device.lost_reason);
+    if (in->reason[0])
+        (void)buf_printf(out, "; %s", in->reason);
     (void)buf_append_char(out, ')');
 }
 
@@ -80,7 +82,7 @@ static void say_devices_in(struct buf *out, const struct trigger_evaluation *ev,
         if (n++ >= NAMED_MAX)
             continue;
         (void)buf_append_str(out, n > 1 ? ", " : "");
-        trigger_say_device(out, ev->inputs[i].device);
+        trigger_say_device(out, &ev->inputs[i].device);
         say_absence(out, &ev->inputs[i]);
     }
     if (n > NAMED_MAX)
@@ -88,18 +90,6 @@ static void say_devices_in(struct buf *out, const struct trigger_evaluation *ev,
 }
 
 /* ---- devices that are left out ---- */
-
-/* Does a second compute instance share this one's GPU instance? */
-static bool shares_instance(const struct snapshot *s, const struct snapshot_device *d)
-{
-    for (size_t i = 0; i < s->n_devices && d->kind == SNAPSHOT_MIG; i++) {
-        const struct snapshot_device *other = &s->devices[i];
-        if (other != d && other->kind == SNAPSHOT_MIG && other->index == d->index &&
-            other->gpu_instance == d->gpu_instance)
-            return true;
-    }
-    return false;
-}
 
 static bool is_activity(enum trigger_metric m)
 {
@@ -116,8 +106,8 @@ static void say_why_unsupported(struct buf *out, const struct trigger_evaluation
         if (in->state != TRIGGER_INPUT_UNSUPPORTED)
             continue;
         n++;
-        n_mig += in->device->kind == SNAPSHOT_MIG;
-        n_shared += shares_instance(ev->snapshot, in->device);
+        n_mig += in->device.kind == SNAPSHOT_MIG;
+        n_shared += in->shares_instance;
     }
     enum trigger_metric m = ev->trigger->metric;
     bool is_busy_time = m == TRIGGER_GPU_UTILIZATION || m == TRIGGER_MEMORY_UTILIZATION ||
@@ -136,6 +126,8 @@ static void say_why_unsupported(struct buf *out, const struct trigger_evaluation
 static void say_driver(struct buf *out, const struct trigger_evaluation *ev)
 {
     const struct snapshot *s = ev->snapshot;
+    if (!s) /* of many nodes: each device has its own reason */
+        return;
     if (s->driver != SNAPSHOT_DRIVER_OK)
         (void)buf_printf(out, "; driver %s%s%s", snapshot_driver_state_name(s->driver), s->driver_text[0] ? ": " : "",
                          s->driver_text);
@@ -218,13 +210,13 @@ static void warn_of_percentile(const struct trigger_evaluation *ev, struct trigg
 /* ---- rules ---- */
 
 /* The device that a maximum, minimum or percentile is of; NULL for sums and means. */
-static const struct snapshot_device *find_decisive(const struct trigger_evaluation *ev)
+static const struct trigger_device *find_decisive(const struct trigger_evaluation *ev)
 {
     enum scaling_aggregation a = ev->trigger->aggregation;
     for (size_t i = 0; i < ev->n_inputs && a != SCALING_SUM && a != SCALING_AVG; i++) {
         const struct trigger_input *in = &ev->inputs[i];
         if (in->is_counted && !(in->counted < ev->value) && !(in->counted > ev->value))
-            return in->device;
+            return &in->device;
     }
     return NULL;
 }
@@ -244,7 +236,7 @@ static void say_rule(const struct trigger_evaluation *ev, char rule[TRIGGER_TEXT
     (void)buf_printf(&text, "%s of %zu %s%s%s: ", scaling_aggregation_name(t->aggregation), n, plural_of(ev, n),
                      t->window_ns ? " over " : ", newest reading", t->window_ns ? window : "");
     say_value(&text, ev, ev->value);
-    const struct snapshot_device *decisive = find_decisive(ev);
+    const struct trigger_device *decisive = find_decisive(ev);
     if (decisive) {
         (void)buf_append_str(&text, " (");
         trigger_say_device(&text, decisive);
@@ -257,18 +249,18 @@ static void say_rule(const struct trigger_evaluation *ev, char rule[TRIGGER_TEXT
     trigger_fit(rule, str_of(buf_cstr(&text)));
 }
 
-static const struct snapshot_device *find_busiest(const struct trigger_evaluation *ev)
+static const struct trigger_device *find_busiest(const struct trigger_evaluation *ev)
 {
     for (size_t i = 0; i < ev->n_inputs && ev->activity >= 0; i++)
         if (ev->inputs[i].state == TRIGGER_INPUT_MEASURED && !(ev->inputs[i].peak < ev->activity))
-            return ev->inputs[i].device;
+            return &ev->inputs[i].device;
     return NULL;
 }
 
 static void say_activity(const struct trigger_evaluation *ev, char rule[TRIGGER_TEXT_MAX])
 {
     const struct trigger *t = ev->trigger;
-    const struct snapshot_device *busiest = find_busiest(ev);
+    const struct trigger_device *busiest = find_busiest(ev);
     bool is_above = ev->activity > t->activation;
     BUF_AUTO struct buf text;
     buf_init(&text, TRIGGER_SENTENCE_BYTES);

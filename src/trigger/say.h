@@ -6,8 +6,8 @@
 
 enum { TRIGGER_SENTENCE_BYTES = 640 };
 
-/* "GPU 3", "GPU 3 MIG 1g.10gb" */
-void trigger_say_device(struct buf *out, const struct snapshot_device *d);
+/* "GPU 3", "GPU 3 MIG 1g.10gb", "gpu-node-7 GPU 3" */
+void trigger_say_device(struct buf *out, const struct trigger_device *d);
 
 /* "; no sampling cycle has ended for 12s: a driver call hangs" where the snapshot is older than a reading may be. */
 void trigger_say_stuck(struct buf *out, const struct snapshot *s, int64_t now_ns);

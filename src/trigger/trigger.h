@@ -200,14 +200,16 @@ const char *trigger_input_state_name(enum trigger_input_state state);
 
 /* One device that counts. `value` and `peak` are there as far as they were asked for. */
 struct trigger_input {
-    const struct snapshot_device *device; /* of the snapshot that was evaluated */
+    struct trigger_device device; /* its texts are the source's */
+    const char *reason;           /* why it is missing, beside what `device` and `code` say; "" */
     enum trigger_input_state state;
     bool has_value, is_counted;
-    int16_t code;   /* NVML's return code where the last attempt failed; else 0 */
-    double value;   /* measured: the window's mean; missing: the last good value */
-    double counted; /* what went into the aggregation, where is_counted */
-    double peak;    /* measured: the largest sample of the activation window */
-    int64_t age_ns; /* of the newest good reading; -1 never */
+    bool shares_instance; /* a MIG device with another compute instance in its GPU instance */
+    int16_t code;         /* NVML's return code where the last attempt failed; else 0 */
+    double value;         /* measured: the window's mean; missing: the last good value */
+    double counted;       /* what went into the aggregation, where is_counted */
+    double peak;          /* measured: the largest sample of the activation window */
+    int64_t age_ns;       /* of the newest good reading; -1 never */
 };
 /* The product without its maker, or the profile of a MIG device. Lives as long as the device. */
 const char *trigger_input_label(const struct trigger_input *in);
@@ -218,11 +220,11 @@ enum trigger_question {
     TRIGGER_ASK_ALL = 3,
 };
 
-/* What came out, with the facts that trigger_explain makes sentences of. Refers to the trigger, the snapshot and the
- * arena, and is valid as long as all three are. */
+/* What came out, with the facts that trigger_explain makes sentences of. Refers to the trigger, the source of the
+ * readings and the arena, and is valid as long as all three are. */
 struct trigger_evaluation {
     const struct trigger *trigger;
-    const struct snapshot *snapshot; /* NULL: nothing read yet */
+    const struct snapshot *snapshot; /* NULL: nothing read yet, or read elsewhere */
     int64_t now_ns;                  /* of the question */
     enum trigger_question asked;     /* the other answer is not there */
     double value;                    /* finite, 0 <= value <= 1e12, where value_error.class is NONE */
@@ -239,6 +241,23 @@ struct trigger_evaluation {
  * of engines. scaling-semantics 2.1, 3, 4 */
 void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t now_ns, enum trigger_question asked,
                       struct arena *arena, struct trigger_evaluation *ret);
+
+/* Devices from elsewhere than one snapshot: of many nodes. Those of one GPU instance stand side by side. */
+struct trigger_source {
+    size_t n;
+    struct trigger_device (*device)(void *context, size_t i);
+    /* Sets the state of the i-th, has_value, value, peak, age_ns, code and reason; the rest is there or is not the
+     * source's. A missing one is EXPIRED after TRIGGER_MISSING_MAX_NS. */
+    void (*read)(void *context, size_t i, struct trigger_input *in);
+    const char *none; /* why n is 0: the sentence of the error */
+    void *context;
+};
+#define TRIGGER_MISSING_MAX_NS (15 * 60 * NS_PER_S)
+
+/* The same rules on such devices; of the scopes only cluster and node are no error. The arena holds some 150 bytes for
+ * each device that is selected; RESOURCE_EXHAUSTED beyond it. */
+void trigger_evaluate_devices(const struct trigger *t, const struct trigger_source *source, int64_t now_ns,
+                              enum trigger_question asked, struct arena *arena, struct trigger_evaluation *ret);
 
 /* The evaluation in sentences: made when somebody wants to read them, from what decided it. */
 struct trigger_explanation {

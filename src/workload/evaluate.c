@@ -154,6 +154,10 @@ void workload_evaluate(struct workload_memory *m, const struct workload_facts *f
         refuse_both(ret, &e);
         return;
     }
+    if (ret->is_cluster) {
+        workload_evaluate_cluster(m, fleet, now_ns, arena, ret);
+        return;
+    }
     struct look look = {.memory = m, .trigger = t, .facts = facts, .fleet = fleet, .now_ns = now_ns, .arena = arena};
     evaluate_workload(&look, ret);
 }

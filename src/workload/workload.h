@@ -114,13 +114,16 @@ struct workload_answer {
     size_t n_inputs;
     /* scope cluster */
     struct trigger_evaluation cluster;
+    size_t n_nodes, n_silent_nodes; /* all, and those that never said what they have */
     /* both: what GetMetrics and IsActive answer */
     double value;
     struct err value_error;
     bool is_active, is_above;
     struct err active_error;
 };
-/* Scope workload from the facts, scope cluster from all nodes; scope node is FAILED_PRECONDITION here. Never fails:
+/* An arena for scope cluster holds about 170 bytes for each device that counts: 16 MiB for 80,000; for scope workload
+ * about 700 for each pod and place, and 200 for each of its devices. RESOURCE_EXHAUSTED beyond it.
+ * Scope workload from the facts, scope cluster from all nodes; scope node is FAILED_PRECONDITION here. Never fails:
  * errors are in *ret, which refers to the facts, the fleet and the arena. `facts` NULL: scope cluster only. */
 void workload_evaluate(struct workload_memory *m, const struct workload_facts *facts,
                        const struct workload_fleet *fleet, int64_t now_ns, struct arena *arena,

@@ -97,7 +97,7 @@ static void test_mig_memory_counts_once_an_instance_and_not_the_parents(void **s
     struct answer a = ASK(n, "metricType", "memory_used_mib", "aggregation", "sum");
     assert_double_same(a.value, 8192 + 5120 + 1024);
     assert_int_equal(a.all.n_inputs, 3);
-    assert_string_equal(a.all.inputs[1].device->uuid, "MIG-1-1-0");
+    assert_string_equal(a.all.inputs[1].device.uuid, "MIG-1-1-0");
     assert_string_equal(trigger_input_label(&a.all.inputs[1]), "1g.10gb");
     assert_string_equal(trigger_input_label(&a.all.inputs[0]), "H100 80GB HBM3");
     assert_contains(a.said.rule, "sum of 3 devices over 15s");
@@ -163,7 +163,7 @@ static void test_mig_devices_are_selected_by_their_gpu_and_by_uuid(void **state)
     assert_int_equal(ASK(n, "metricType", "memory_used", "gpuUUID", "GPU-1").all.n_inputs, 2);
     a = ASK(n, "metricType", "memory_used", "gpuUUID", "MIG-1-1-1"); /* the second of its instance, asked for */
     assert_int_equal(a.all.n_inputs, 1);
-    assert_string_equal(a.all.inputs[0].device->uuid, "MIG-1-1-1");
+    assert_string_equal(a.all.inputs[0].device.uuid, "MIG-1-1-1");
     NODE empty;
     node_init(&empty);
     (void)node_add(&empty, SNAPSHOT_MIG_PARENT, 0, "GPU-0");
