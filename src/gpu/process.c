@@ -279,7 +279,7 @@ static void note_newest(struct gpu_core *core, struct gpu_processes *p, uint64_t
     for (size_t i = 0; i < core->samples.len; i++)
         if (core->samples.items[i].time_us > newest_us)
             newest_us = core->samples.items[i].time_us;
-    p->since_us = newest_us > 0 && newest_us < now_us ? newest_us : now_us;
+    p->since_us = newest_us > 0 ? newest_us : now_us;
 }
 
 static int compare_usages(const void *left, const void *right)

@@ -426,6 +426,38 @@ static void test_a_gpu_that_gets_lost_while_its_processes_are_listed_is_lost(voi
     }
 }
 
+/* A driver that was upgraded, or a GPU that was reset, may give what it did not. */
+static void test_what_the_driver_lacked_is_asked_again_after_a_new_start(void **state)
+{
+    (void)state;
+    BENCH b;
+    init(&b, 2);
+    for (int i = 0; i < 2; i++) {
+        add(&b, i, COMPUTE, 100, MIB);
+        bench_rule(&b, "nvmlDeviceGetProcessUtilization", i, NVML_RC_NOT_SUPPORTED);
+    }
+    bench_rule(&b, "nvmlDeviceGetComputeRunningProcesses_v3", 1, NVML_RC_NOT_SUPPORTED);
+    bench_cycles(&b, 2);
+    assert_int_equal(bench_gpu(&b, 0)->process_utilization.status, SNAPSHOT_UNSUPPORTED);
+    assert_int_equal(bench_gpu(&b, 1)->process_list.status, SNAPSHOT_UNSUPPORTED);
+    b.nvml.n_rules = 0;
+    bench_cycles(&b, 7);
+    assert_int_equal(bench_gpu(&b, 0)->process_utilization.status, SNAPSHOT_UNSUPPORTED);
+    b.nvml.gpus[1].is_lost = NVML_RC_RESET_REQUIRED;
+    bench_cycle(&b);
+    b.nvml.gpus[1].is_lost = 0;
+    bench_cycles(&b, 8); /* found again */
+    assert_int_equal(bench_gpu(&b, 1)->process_list.status, SNAPSHOT_OK);
+    assert_int_equal(bench_gpu(&b, 1)->process_utilization.status, SNAPSHOT_OK);
+    assert_int_equal(bench_gpu(&b, 0)->process_utilization.status, SNAPSHOT_UNSUPPORTED);
+    bench_rule(&b, "nvmlDeviceGetCount_v2", -1, NVML_RC_UNINITIALIZED);
+    bench_cycle(&b);
+    b.nvml.n_rules = 0;
+    bench_cycles(&b, 8); /* opened anew */
+    assert_int_equal(b.latest->driver, SNAPSHOT_DRIVER_OK);
+    assert_int_equal(bench_gpu(&b, 0)->process_utilization.status, SNAPSHOT_OK);
+}
+
 static void test_many_processes_are_all_there(void **state)
 {
     (void)state;
@@ -524,6 +556,18 @@ static void test_a_list_without_instance_ids_is_no_list_of_a_divided_gpu(void **
     check_instances(&b);
 }
 
+static void test_a_divided_gpu_that_gets_lost_while_its_processes_are_listed_is_lost(void **state)
+{
+    (void)state;
+    BENCH b;
+    init_mig(&b);
+    bench_rule(&b, "nvmlDeviceGetComputeRunningProcesses_v3", 0, NVML_RC_GPU_IS_LOST);
+    b.nvml.gpus[0].migs[0].is_there = b.nvml.gpus[0].migs[1].is_there = b.nvml.gpus[0].migs[2].is_there = false;
+    bench_cycle(&b);
+    assert_true(bench_gpu(&b, 0)->is_lost);
+    assert_false(bench_gpu(&b, 1)->is_lost);
+}
+
 static void test_a_new_mig_device_does_not_wait_for_its_turn(void **state)
 {
     (void)state;
@@ -577,10 +621,12 @@ int main(void)
         cmocka_unit_test(test_a_list_that_fails_stays_until_it_is_too_old),
         cmocka_unit_test(test_the_processes_of_a_lost_gpu_end_with_their_age),
         cmocka_unit_test(test_a_gpu_that_gets_lost_while_its_processes_are_listed_is_lost),
+        cmocka_unit_test(test_what_the_driver_lacked_is_asked_again_after_a_new_start),
         cmocka_unit_test(test_many_processes_are_all_there),
         cmocka_unit_test(test_processes_of_mig_devices_come_with_one_look_at_the_gpu),
         cmocka_unit_test(test_without_the_right_to_see_all_each_mig_device_is_asked),
         cmocka_unit_test(test_a_list_without_instance_ids_is_no_list_of_a_divided_gpu),
+        cmocka_unit_test(test_a_divided_gpu_that_gets_lost_while_its_processes_are_listed_is_lost),
         cmocka_unit_test(test_a_new_mig_device_does_not_wait_for_its_turn),
         cmocka_unit_test(test_processes_go_with_their_mig_device_and_with_the_mode),
     };
