@@ -210,6 +210,7 @@ static void build_servers(struct agent *a)
         .server = daemon_rpc(a->daemon),
         .triggers = a->triggers,
         .source = {current_snapshot, current_ns, a},
+        .fleet = agent_fleet(a),
         .has_reflection = c->has_reflection,
         .observe = observe,
         .refuse = log_refusal,

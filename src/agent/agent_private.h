@@ -25,6 +25,8 @@ struct agent {
     struct net_wakeup *wakeup;
     struct net_timer *second;        /* each second */
     const struct snapshot *snapshot; /* a reference; NULL before the first */
+    int64_t next_watcher_ns; /* no coming or going of a hub is logged before */
+    int64_t unlogged_watchers;
     enum snapshot_driver_state logged_driver;
     enum snapshot_owners_state logged_owners; /* STARTING: nothing logged yet */
     enum snapshot_sight logged_sight;         /* OFF: nothing logged yet */
@@ -39,6 +41,8 @@ struct daemon_program agent_program(struct agent *a);
 void agent_write_driver(void *context, struct buf *out);
 /* /metrics. */
 void agent_add_pages(struct agent *a);
+/* What hubs are told besides snapshots. */
+struct service_fleet agent_fleet(struct agent *a);
 /* Log what changed in the driver's state and devices since the last snapshot. */
 void agent_log_snapshot(struct agent *a, const struct snapshot *previous, const struct snapshot *now);
 /* Log a change of what the kubelet says of its devices' owners: the state, once. */
