@@ -268,7 +268,6 @@ int agent_config_from_options(struct option_set *set, struct agent_config *confi
         if (set_limit(&config->daemon.limits, limits[i], e) < 0)
             return -1;
     config->gpu = (struct gpu_config){
-        .has_processes = *option_text(set, "procfs") != '\0',
         .library_path = option_text_or_null(set, "nvml-library"),
         .period_ns = option_duration(set, "sample-interval"),
         .slow_period_ns = option_duration(set, "slow-interval"),
