@@ -10,7 +10,7 @@
 #define WANT_IDLE_NS (900 * NS_PER_S) /* a want that nobody asked for in that time makes room */
 #define WANT_LOOK_NS (60 * NS_PER_S)
 #define DIAL_SAVE_NS FLEET_QUICK_TICK_NS /* dials that a tick may make up for */
-enum { HUB_MAX = 253 };
+enum { HUB_MAX = 253, CLIENTS_MAX = 20000 };
 
 /* Nodes by name, put in order when somebody asks. */
 struct fleet_index {
@@ -357,6 +357,7 @@ struct fleet *fleet_new(const struct fleet_config *config)
     f->random = (uint64_t)time_mono_ns() ^ (uint64_t)(uintptr_t)f;
     f->looked_at_wants_ns = net_now_ns(config->loop);
     register_metrics(&f->metrics, config->metrics);
+    f->pool = rpc_pool_new(CLIENTS_MAX);
     f->timer = net_timer_new(config->loop, tick, f);
     net_timer_start(f->timer, FLEET_TICK_NS, FLEET_TICK_NS);
     return f;
@@ -369,6 +370,7 @@ void fleet_free(struct fleet *f)
     for (size_t i = 0; i < f->n_peers; i++)
         remove_peer(f, f->peers[i]);
     net_timer_free(f->timer);
+    rpc_pool_free(f->pool);
     free(f->peers);
     free(f->index->nodes);
     free(f->index);

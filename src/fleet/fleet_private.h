@@ -51,6 +51,7 @@ struct fleet_metrics {
 struct fleet {
     struct fleet_config config;
     char *hub, *server_name;
+    struct rpc_pool *pool;
     struct net_timer *timer;
     bool is_quick;             /* the timer's pace */
     struct fleet_peer **peers; /* by address */

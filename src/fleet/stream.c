@@ -210,8 +210,11 @@ static void open_watch(struct fleet_peer *p, int64_t now_ns)
 static void dial(struct fleet_peer *p, int64_t now_ns)
 {
     struct fleet *f = p->fleet;
-    struct rpc_client_config config = {
-        .loop = f->config.loop, .address = node_of(p)->address, .tls = f->config.tls, .server_name = f->server_name};
+    struct rpc_client_config config = {.loop = f->config.loop,
+                                       .address = node_of(p)->address,
+                                       .tls = f->config.tls,
+                                       .server_name = f->server_name,
+                                       .pool = f->pool};
     struct err e;
     p->client = rpc_client_new(&config, &e);
     if (p->client)

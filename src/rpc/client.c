@@ -38,6 +38,7 @@ void rpc_client_core_init(struct rpc_client *client, const struct rpc_client_con
     const char *authority = config->authority ? config->authority : is_unix ? "localhost" : config->address;
     *client = (struct rpc_client){.io = io,
                                   .is_tls = config->tls != NULL,
+                                  .pool = config->pool ? rpc_pool_ref(config->pool) : NULL,
                                   .max_message_bytes =
                                       config->max_message_bytes ? config->max_message_bytes : (size_t)MAX_MESSAGE_BYTES,
                                   .window_bytes = config->window_bytes,
@@ -46,7 +47,7 @@ void rpc_client_core_init(struct rpc_client *client, const struct rpc_client_con
     client->address = mem_strdup(config->address);
     client->authority = mem_strdup(authority);
     client->server_name = config->server_name ? mem_strdup(config->server_name) : NULL;
-    client->callbacks = rpc_client_callbacks_new();
+    client->callbacks = client->pool ? NULL : rpc_client_callbacks_new();
     rpc_list_init(&client->queued);
     rpc_list_init(&client->over);
     rpc_list_init(&client->sessions);
@@ -56,10 +57,13 @@ void rpc_client_core_fini(struct rpc_client *client)
 {
     assert(rpc_list_is_empty(&client->queued) && rpc_list_is_empty(&client->over));
     assert(rpc_list_is_empty(&client->sessions));
-    nghttp2_session_callbacks_del(client->callbacks);
+    if (client->callbacks)
+        nghttp2_session_callbacks_del(client->callbacks);
+    rpc_pool_free(client->pool);
     free(client->address);
     free(client->authority);
     free(client->server_name);
+    free(client->last_error);
 }
 
 void rpc_client_call_free(struct rpc_client_call *call)
@@ -67,6 +71,8 @@ void rpc_client_call_free(struct rpc_client_call *call)
     free(call->path);
     buf_fini(&call->request);
     rpc_reader_fini(&call->reader);
+    free(call->text);
+    free(call->status);
     free(call);
 }
 
@@ -77,10 +83,11 @@ void rpc_client_call_end(struct rpc_client_call *call, enum err_class class, con
     if (call->is_over)
         return;
     va_list args;
+    call->status = mem_new(struct err); /* not before: most calls of a crowd of streams never end */
     va_start(args, format);
-    (void)vsnprintf(call->status.text, sizeof(call->status.text), format, args);
+    (void)vsnprintf(call->status->text, sizeof(call->status->text), format, args);
     va_end(args);
-    call->status.class = class;
+    call->status->class = class;
     call->is_over = true;
     if (call->session)
         rpc_client_session_drop(call);
@@ -96,7 +103,7 @@ void rpc_client_reap(struct rpc_client *client)
     while ((link = rpc_list_pop(&client->over)) != NULL) {
         struct rpc_client_call *call = CONTAINER_OF(link, struct rpc_client_call, link);
         call->is_told = true;
-        call->config.done(call->config.context, &call->status);
+        call->config.done(call->config.context, call->status);
         if (!call->is_inside) /* else its message handler is on the stack and frees it */
             rpc_client_call_free(call);
     }
@@ -131,14 +138,16 @@ static void fail_impatient(struct rpc_client *client)
         struct rpc_client_call *call = CONTAINER_OF(link, struct rpc_client_call, link);
         link = link->next;
         if (!call->config.is_wait_for_ready)
-            rpc_client_call_end(call, ERR_UNAVAILABLE, "%s", client->last_error.text);
+            rpc_client_call_end(call, ERR_UNAVAILABLE, "%s", client->last_error->text);
     }
 }
 
 static void back_off(struct rpc_client *client, const struct err *e)
 {
-    client->last_error = *e;
-    client->last_error.class = ERR_UNAVAILABLE;
+    free(client->last_error);
+    client->last_error = mem_new(struct err);
+    *client->last_error = *e;
+    client->last_error->class = ERR_UNAVAILABLE;
     client->n_failures++;
     client->state = RPC_CLIENT_BACKOFF;
     client->dial_at_ns = client->io->now_ns(client) + rpc_backoff_ns(client->n_failures, next_random(client));
@@ -194,7 +203,8 @@ void rpc_client_ready(struct rpc_client_session *s)
         return;
     client->state = RPC_CLIENT_READY;
     client->ready_at_ns = client->io->now_ns(client);
-    client->last_error.class = ERR_NONE;
+    free(client->last_error);
+    client->last_error = NULL;
     submit_queued(client);
 }
 
@@ -246,10 +256,11 @@ static void expire(struct rpc_client_call *call)
     time_format_duration(limit, call->config.deadline_ns);
     if (call->session)
         rpc_client_call_end(call, ERR_DEADLINE_EXCEEDED, "no answer within %s", limit);
-    else if (client->last_error.class == ERR_NONE)
+    else if (!client->last_error)
         rpc_client_call_end(call, ERR_DEADLINE_EXCEEDED, "no connection to %s within %s", client->address, limit);
     else
-        rpc_client_call_end(call, ERR_DEADLINE_EXCEEDED, "no connection within %s: %s", limit, client->last_error.text);
+        rpc_client_call_end(call, ERR_DEADLINE_EXCEEDED, "no connection within %s: %s", limit,
+                            client->last_error->text);
 }
 
 /* Returns the soonest deadline that is left in the list. */

@@ -32,15 +32,16 @@ struct rpc_client {
     bool is_tls;
     size_t max_message_bytes, window_bytes;
     int64_t keepalive_ns;
-    nghttp2_session_callbacks *callbacks;
+    nghttp2_session_callbacks *callbacks; /* NULL: the pool's */
+    struct rpc_pool *pool;                /* or NULL */
     enum rpc_client_state state;
     struct rpc_client_session *current; /* DIALLING (once connected) and READY */
     struct rpc_link queued, over, sessions;
     int n_failures;
     int64_t dial_at_ns, ready_at_ns;
     uint64_t random;
-    struct err last_error;
-    int depth; /* how many of our frames are on the stack below a handler */
+    struct err *last_error; /* of the last dial; NULL = it succeeded, or there was none */
+    int depth;              /* how many of our frames are on the stack below a handler */
     bool is_freed;
 
     /* client_net.c */
@@ -54,8 +55,16 @@ struct rpc_client {
     bool is_waking;
 };
 
+/* One session's part of the pool. */
+struct rpc_pool_share {
+    struct rpc_pool *pool;
+    void *frame;     /* nghttp2's frame buffer, of the pool; NULL = none */
+    bool is_touched; /* since its pages were given back */
+};
+
 struct rpc_client_session {
     struct rpc_h2 h2; /* first: nghttp2's user_data */
+    struct rpc_pool_share share;
     struct rpc_client *client;
     struct rpc_link link;  /* client->sessions */
     struct rpc_link calls; /* with a stream here */
@@ -81,8 +90,8 @@ struct rpc_client_call {
     bool is_grpc, has_encoding, has_headers, is_remote_closed;
     size_t header_bytes;
     char content_type[RPC_CONTENT_TYPE_MAX];
-    char text[RPC_ANSWER_TEXT_MAX];
-    struct err status;
+    char *text;                       /* grpc-message; NULL = none */
+    struct err *status;               /* once it is over */
     bool is_over, is_inside, is_told; /* inside: its message handler runs; told: `done` was called */
 };
 
@@ -109,6 +118,14 @@ void rpc_client_call_end(struct rpc_client_call *call, enum err_class class, con
 void rpc_client_call_free(struct rpc_client_call *call);
 /* 1 s * 1.6 ^ (n_failures - 1), at most 120 s, times 0.8 to 1.2 by random in [0, 1). doc/connection-backoff.md */
 int64_t rpc_backoff_ns(int n_failures, double random);
+
+/* ---- pool.c ---- */
+struct rpc_pool *rpc_pool_ref(struct rpc_pool *pool); /* undone by rpc_pool_free */
+const nghttp2_session_callbacks *rpc_pool_callbacks(const struct rpc_pool *pool);
+/* nghttp2's memory for one session; share lives as long as that. */
+nghttp2_mem rpc_pool_mem(struct rpc_pool_share *share);
+/* Nothing waits to be sent: give the frame buffer's pages back, where it was used. */
+void rpc_pool_release(struct rpc_pool_share *share);
 
 /* ---- client_session.c ---- */
 nghttp2_session_callbacks *rpc_client_callbacks_new(void);

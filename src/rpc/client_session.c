@@ -44,7 +44,9 @@ static void reset_answer(struct rpc_client_call *call)
     call->http_status = call->grpc_status = -1;
     call->is_grpc = call->has_encoding = call->has_headers = call->is_remote_closed = false;
     call->header_bytes = 0;
-    call->content_type[0] = call->text[0] = '\0';
+    call->content_type[0] = '\0';
+    free(call->text);
+    call->text = NULL;
     rpc_reader_reset(&call->reader, 0);
 }
 
@@ -116,7 +118,9 @@ static void on_grpc_status(struct rpc_client_call *call, struct str value)
 
 static void on_grpc_message(struct rpc_client_call *call, struct str value)
 {
-    rpc_percent_decode(call->text, sizeof(call->text), value);
+    if (!call->text)
+        call->text = (char *)mem_new_array(RPC_ANSWER_TEXT_MAX, 1);
+    rpc_percent_decode(call->text, RPC_ANSWER_TEXT_MAX, value);
 }
 
 static void on_encoding(struct rpc_client_call *call, struct str value)
@@ -156,12 +160,13 @@ static int on_header(nghttp2_session *ng, const nghttp2_frame *frame, const uint
 static void end_by_grpc_status(struct rpc_client_call *call)
 {
     enum err_class class = err_class_of_grpc(call->grpc_status);
+    const char *text = call->text ? call->text : "";
     if (class == ERR_NONE && rpc_reader_is_inside(&call->reader))
         rpc_client_call_end(call, ERR_INTERNAL, "the answer ends inside a message");
     else if (class == ERR_UNKNOWN && call->grpc_status != err_grpc_status(ERR_UNKNOWN))
-        rpc_client_call_end(call, class, "gRPC status %d: %s", call->grpc_status, call->text);
+        rpc_client_call_end(call, class, "gRPC status %d: %s", call->grpc_status, text);
     else
-        rpc_client_call_end(call, class, "%s", class == ERR_NONE ? "" : call->text);
+        rpc_client_call_end(call, class, "%s", class == ERR_NONE ? "" : text);
 }
 
 /* The stream ended with a header block. */
@@ -339,11 +344,20 @@ struct rpc_client_session *rpc_client_session_new(struct rpc_client *client, con
     s->client = client;
     rpc_list_init(&s->calls);
     nghttp2_option *option = rpc_h2_option_new(false, env->limits);
-    rpc_h2_init(&s->h2, &(struct rpc_h2_config){.env = env,
-                                                .callbacks = client->callbacks,
-                                                .option = option,
-                                                .window_bytes = client->window_bytes,
-                                                .now_ns = now_ns});
+    nghttp2_mem mem = rpc_pool_mem(&s->share);
+    struct rpc_h2_config config = {.env = env,
+                                   .callbacks = client->callbacks,
+                                   .option = option,
+                                   .window_bytes = client->window_bytes,
+                                   .now_ns = now_ns};
+    if (client->pool) {
+        s->share.pool = client->pool;
+        config.callbacks = rpc_pool_callbacks(client->pool);
+        config.mem = &mem;
+        config.has_no_tables = true;
+        nghttp2_option_set_max_deflate_dynamic_table_size(option, 0);
+    }
+    rpc_h2_init(&s->h2, &config);
     nghttp2_option_del(option);
     rpc_list_push(&client->sessions, &s->link);
     client->current = s;
@@ -376,7 +390,12 @@ int rpc_client_session_receive(struct rpc_client_session *s, const uint8_t *byte
 
 size_t rpc_client_session_pull(struct rpc_client_session *s, const uint8_t **ret_bytes)
 {
-    return rpc_h2_pull(&s->h2, ret_bytes);
+    size_t n = rpc_h2_pull(&s->h2, ret_bytes);
+    if (n > 0)
+        s->share.is_touched = true;
+    else
+        rpc_pool_release(&s->share);
+    return n;
 }
 
 bool rpc_client_session_is_done(const struct rpc_client_session *s)

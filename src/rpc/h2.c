@@ -288,7 +288,7 @@ nghttp2_option *rpc_h2_option_new(bool is_server, const struct net_limits *limit
 
 static void submit_settings(struct rpc_h2 *h, const struct rpc_h2_config *config)
 {
-    nghttp2_settings_entry entries[5];
+    nghttp2_settings_entry entries[6];
     size_t n = 0;
     entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE,
                                             (uint32_t)rpc_h2_limit(h, NET_LIMIT_HEADER_LIST_BYTES)};
@@ -298,6 +298,8 @@ static void submit_settings(struct rpc_h2 *h, const struct rpc_h2_config *config
                                                 (uint32_t)rpc_h2_limit(h, NET_LIMIT_STREAMS)};
     else
         entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
+    if (config->has_no_tables)
+        entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_HEADER_TABLE_SIZE, 0};
     if (config->window_bytes > NGHTTP2_INITIAL_WINDOW_SIZE)
         entries[n++] = (nghttp2_settings_entry){NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, (uint32_t)config->window_bytes};
     (void)nghttp2_submit_settings(h->ng, NGHTTP2_FLAG_NONE, entries, n);
@@ -315,8 +317,10 @@ void rpc_h2_init(struct rpc_h2 *h, const struct rpc_h2_config *config)
                          .window_credit = WINDOW_CREDIT_MAX,
                          .scan_skip = config->is_server ? NGHTTP2_CLIENT_MAGIC_LEN : 0};
     buf_init(&h->rest, REST_BYTES_MAX);
-    int rv = config->is_server ? nghttp2_session_server_new2(&h->ng, config->callbacks, h, config->option)
-                               : nghttp2_session_client_new2(&h->ng, config->callbacks, h, config->option);
+    if (config->is_server)
+        h->ended_ids = (uint32_t *)mem_new_array(RPC_ENDED_IDS, sizeof(*h->ended_ids));
+    int rv = config->is_server ? nghttp2_session_server_new3(&h->ng, config->callbacks, h, config->option, config->mem)
+                               : nghttp2_session_client_new3(&h->ng, config->callbacks, h, config->option, config->mem);
     if (rv != 0)
         abort(); /* out of memory */
     submit_settings(h, config);
@@ -326,6 +330,7 @@ void rpc_h2_fini(struct rpc_h2 *h)
 {
     nghttp2_session_del(h->ng);
     buf_fini(&h->rest);
+    free(h->ended_ids);
 }
 
 /* ---- bytes in ---- */

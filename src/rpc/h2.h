@@ -50,7 +50,7 @@ struct rpc_h2 {
     struct buf rest;            /* input beyond this turn's frames */
     size_t scan_skip, scan_len; /* bytes until the next frame's header; bytes of it that came */
     uint8_t scan_head[RPC_FRAME_HEAD_BYTES + 4];
-    uint32_t ended_ids[RPC_ENDED_IDS]; /* streams that the peer ended last, by (id >> 1) % RPC_ENDED_IDS */
+    uint32_t *ended_ids; /* server: RPC_ENDED_IDS streams that the peer ended last, by (id >> 1) % RPC_ENDED_IDS */
 };
 
 /* The session's settings, as both ends send them at once. window_bytes 0 = 65,535. */
@@ -59,6 +59,8 @@ struct rpc_h2_config {
     const nghttp2_session_callbacks *callbacks;
     const nghttp2_option *option;
     bool is_server;
+    bool has_no_tables; /* the peer's headers are not to be remembered */
+    nghttp2_mem *mem;   /* NULL = the heap; copied, but for what it points to */
     size_t window_bytes;
     int64_t now_ns;
 };

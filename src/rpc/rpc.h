@@ -64,6 +64,7 @@ struct arena *rpc_call_arena(struct rpc_call *call);
 /* ---- client ---- */
 
 struct rpc_client;
+struct rpc_pool;
 struct rpc_client_config {
     struct net_loop *loop;
     const char *address;      /* as net_connect */
@@ -73,7 +74,12 @@ struct rpc_client_config {
     size_t max_message_bytes; /* 0 = 4 MiB */
     size_t window_bytes;      /* 0 = 64 KiB; 1 MiB speeds large answers up */
     int64_t keepalive_ns;     /* ping after this much silence while calls are open; 0 = 30 s */
+    struct rpc_pool *pool;    /* NULL, or what it shares with others; then headers are not remembered at either end */
 };
+/* What thousands of clients with a call or two each share, so that each of them is small. Clients beyond max_clients at
+ * a time work, and are larger. Accepts NULL; memory goes with the last client. */
+struct rpc_pool *rpc_pool_new(size_t max_clients);
+void rpc_pool_free(struct rpc_pool *pool);
 /* Dials on the first call and again with exponential back-off (1 s * 1.6 +-20 %, at most 120 s; reset on success).
  * Calls wait for the connection until their deadline. */
 struct rpc_client *rpc_client_new(const struct rpc_client_config *config, struct err *e);

@@ -191,6 +191,43 @@ static void test_a_unix_socket_works_alike(void **state)
     stop();
 }
 
+/* The third one finds no room in a pool of two. Their calls leave them idle in between: what waits for an answer then
+ * has no memory of frames. */
+static void test_clients_of_a_pool_work_alike_and_outlive_it(void **state)
+{
+    enum { N = 3, ROUNDS = 5 };
+    (void)state;
+    struct result r;
+    struct err e;
+    start();
+    struct rpc_pool *pool = rpc_pool_new(N - 1);
+    struct rpc_client *clients[N], *own = rig.client;
+    struct rpc_client_config config = {.loop = rig.loop, .address = net_listener_address(rig.listener), .pool = pool};
+    for (size_t i = 0; i < N; i++)
+        assert_non_null(clients[i] = rpc_client_new(&config, &e));
+    rpc_pool_free(pool);
+    for (size_t k = 0; k < ROUNDS * N; k++) {
+        rig.client = clients[k % N];
+        (void)ask(&r, "/t.T/Echo");
+        turn_until(r.n_done);
+        assert_int_equal(r.status.class, ERR_NONE);
+        assert_int_equal(r.message_bytes, 5);
+    }
+    rig.client = clients[0];
+    (void)ask(&r, "/t.T/Nothing");
+    turn_until(r.n_done);
+    assert_int_equal(r.status.class, ERR_UNIMPLEMENTED);
+    rpc_client_free(clients[0]);
+    rig.client = clients[1]; /* its slot is in use, the one of the first is free again */
+    (void)ask(&r, "/t.T/Echo");
+    turn_until(r.n_done);
+    assert_int_equal(r.message_bytes, 5);
+    rpc_client_free(clients[1]);
+    rpc_client_free(clients[2]);
+    rig.client = own;
+    stop();
+}
+
 static void test_many_calls_share_one_connection(void **state)
 {
     (void)state;
@@ -564,6 +601,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_call_goes_there_and_back),
         cmocka_unit_test(test_a_unix_socket_works_alike),
+        cmocka_unit_test(test_clients_of_a_pool_work_alike_and_outlive_it),
         cmocka_unit_test(test_many_calls_share_one_connection),
         cmocka_unit_test(test_an_answer_larger_than_every_buffer_arrives),
         cmocka_unit_test(test_the_servers_deadline_fires_without_traffic),
