@@ -105,19 +105,10 @@ static void observe(void *context, const struct service_observation *o)
         log_evaluation(o);
 }
 
-/* At most one line a second: KEDA repeats a refused question, and any peer can send bad metadata. */
 static void log_refusal(void *context, const struct service_refusal *r)
 {
     struct agent *a = context;
-    int64_t now_ns = net_now_ns(a->loop);
-    if (now_ns < a->next_refusal_ns) {
-        a->unlogged_refusals++;
-        return;
-    }
-    log_warn("trigger", "refused", LOG_STR("namespace", r->ns), LOG_STR("name", r->name), LOG_STR("peer", r->peer),
-             LOG_STR("error", r->error->text), LOG_INT("others_not_logged", a->unlogged_refusals));
-    a->next_refusal_ns = now_ns + NS_PER_S;
-    a->unlogged_refusals = 0;
+    daemon_log_refusal(a->daemon, r->ns, r->name, r->peer, r->error);
 }
 
 /* ---- stop ---- */
@@ -130,36 +121,15 @@ static void on_drain(void *context)
 
 /* ---- reload and other signals ---- */
 
-static void apply(struct agent *a, const struct agent_reloadable *next)
-{
-    struct trigger_default *old = a->reloadable.defaults;
-    a->reloadable = *next;
-    log_configure(next->log_level, next->log_format);
-    struct trigger_settings settings = {
-        .default_scope = TRIGGER_NODE, .defaults = next->defaults, .n_defaults = next->n_defaults};
-    agent_entries_free(a->entries);
-    a->entries = agent_entries_new(&settings);
-    if (a->triggers)
-        trigger_cache_flush(a->triggers, &settings);
-    else
-        a->triggers = trigger_cache_new(&settings, TRIGGERS_MAX);
-    free(old); /* triggers hold copies, the cache now points to the new ones */
-}
-
-static void on_hangup(void *context)
+static void on_applied(void *context, const struct daemon_reloadable *now)
 {
     struct agent *a = context;
-    struct err e;
-    if (!a->config->reload)
-        return;
-    struct agent_reloadable next = {.defaults = NULL};
-    if (a->config->reload(a->config->reload_context, &next, &e) < 0) {
-        log_error("agent", "reload failed; the old configuration stays", LOG_STR("error", e.text));
-        return;
-    }
-    apply(a, &next);
-    service_reload(a->service);
-    log_info("agent", "reloaded", LOG_INT("metrics", next.n_defaults), LOG_BOOL("tls", daemon_has_tls(a->daemon)));
+    struct trigger_settings settings = {
+        .default_scope = TRIGGER_NODE, .defaults = now->defaults, .n_defaults = now->n_defaults};
+    agent_entries_free(a->entries);
+    a->entries = agent_entries_new(&settings);
+    if (a->service)
+        service_reload(a->service);
 }
 
 static void on_usr2(void *context)
@@ -204,11 +174,10 @@ static void on_second(void *context)
 static void build_servers(struct agent *a)
 {
     const struct agent_config *c = a->config;
-    apply(a, &c->reloadable);
     a->service = service_new(&(struct service_config){
         .metrics = a->metrics,
         .server = daemon_rpc(a->daemon),
-        .triggers = a->triggers,
+        .triggers = daemon_triggers(a->daemon),
         .source = {current_snapshot, current_ns, a},
         .fleet = agent_fleet(a),
         .has_reflection = c->has_reflection,
@@ -246,8 +215,10 @@ struct daemon_program agent_program(struct agent *a)
 {
     return (struct daemon_program){
         .draining = on_drain,
-        .hangup = on_hangup,
         .usr2 = on_usr2,
+        .applied = on_applied,
+        .default_scope = TRIGGER_NODE,
+        .triggers_max = TRIGGERS_MAX,
         .verbose = agent_write_driver,
         .pages = "/metrics\n",
         .services = "externalscaler.ExternalScaler, grpc.health.v1.Health, kedagpuscaler.v1.Node, "
@@ -290,8 +261,6 @@ static void stop(struct agent *a)
     service_free(a->service);
     exporter_free(a->exporter);
     agent_entries_free(a->entries);
-    trigger_cache_free(a->triggers);
-    free(a->reloadable.defaults);
     snapshot_unref(a->snapshot);
     daemon_free(a->daemon);
     metrics_free(a->metrics);
@@ -302,7 +271,7 @@ int agent_run(const struct agent_config *config)
     struct agent a = {.config = config, .metrics = metrics_new()};
     struct err e;
     int exit_code;
-    log_configure(config->reloadable.log_level, config->reloadable.log_format);
+    log_configure(config->daemon.reloadable.log_level, config->daemon.reloadable.log_format);
     log_info("agent", "starting", LOG_STR("version", config->daemon.version),
              LOG_STR("node", config->daemon.node_name));
     if (start(&a, &e) < 0) {

@@ -10,14 +10,6 @@
 #include "net/net.h"
 #include "trigger/trigger.h"
 
-/* What a reload may change. */
-struct agent_reloadable {
-    enum log_level log_level;
-    enum log_format log_format;
-    struct trigger_default *defaults; /* of the `metrics:` entries; malloc'ed; the agent takes them over */
-    size_t n_defaults;
-};
-
 /* What the command line, environment and file came to. Texts outlive the agent. */
 struct agent_config {
     struct daemon_config daemon; /* mode is filled in by the agent */
@@ -27,10 +19,6 @@ struct agent_config {
     const char *pod_logs, *container_logs; /* where the kubelet leaves names of pods; NULL = its own folders */
     bool has_reflection;
     bool has_dcgm_metrics; /* the families of dcgm-exporter on /metrics too */
-    struct agent_reloadable reloadable;
-    /* SIGHUP: read the configuration again. 0 and all of *ret, or -1 and an error: the old one stays. May be NULL. */
-    int (*reload)(void *context, struct agent_reloadable *ret, struct err *e);
-    void *reload_context;
     /* Called on the loop once everything listens (may be NULL): for demo, which goes on in the same loop. */
     void (*started)(void *context, struct net_loop *loop, const char *address);
     /* Called on the loop before it ends (may be NULL): what `started` made in it goes. */

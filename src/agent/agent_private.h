@@ -12,11 +12,9 @@
 
 struct agent {
     const struct agent_config *config;
-    struct agent_reloadable reloadable; /* as in force */
     struct daemon *daemon;
     struct net_loop *loop; /* the daemon's */
     struct metrics *metrics;
-    struct trigger_cache *triggers;
     struct service *service;
     struct exporter *exporter;
     struct agent_entries *entries;   /* of the `metrics:` list in force */
@@ -25,14 +23,12 @@ struct agent {
     struct net_wakeup *wakeup;
     struct net_timer *second;        /* each second */
     const struct snapshot *snapshot; /* a reference; NULL before the first */
-    int64_t next_watcher_ns; /* no coming or going of a hub is logged before */
+    int64_t next_watcher_ns;         /* no coming or going of a hub is logged before */
     int64_t unlogged_watchers;
     enum snapshot_driver_state logged_driver;
     enum snapshot_owners_state logged_owners; /* STARTING: nothing logged yet */
     enum snapshot_sight logged_sight;         /* OFF: nothing logged yet */
     bool has_logged_driver, is_stuck;
-    int64_t next_refusal_ns; /* no refusal is logged before */
-    int64_t unlogged_refusals;
 };
 
 /* What the daemon asks of the agent. */

@@ -112,16 +112,16 @@ int cli_fail(const struct err *e, const char *hint);
 /* ---- configuration of the agent, shared by agent and demo ---- */
 
 struct agent_config;
-struct agent_reloadable;
+struct daemon_reloadable;
 extern const struct option_def agent_options[];
 extern const size_t agent_option_count;
 /* Fill config from the set (which must outlive it); its defaults are malloced. The `metrics:` entries of --config are
  * read here too. */
 int agent_config_from_options(struct option_set *set, struct agent_config *config, struct err *e);
 /* Read a YAML configuration file into the set and *ret's defaults. Errors carry file:line:column. */
-int config_file_read(const char *path, struct option_set *set, struct agent_reloadable *ret, struct err *e);
+int config_file_read(const char *path, struct option_set *set, struct daemon_reloadable *ret, struct err *e);
 /* The same from text, for tests and fuzzing; `path` is only for messages. */
-int config_text_read(const char *path, struct str text, struct option_set *set, struct agent_reloadable *ret,
+int config_text_read(const char *path, struct str text, struct option_set *set, struct daemon_reloadable *ret,
                      struct err *e);
 
 #endif

@@ -405,7 +405,7 @@ static int run_agent(struct demo *d, const struct option_set *set)
         .stopping = on_stopping,
         .started_context = d,
     };
-    (void)log_parse_level(option_text(set, "log-level"), &config.reloadable.log_level);
+    (void)log_parse_level(option_text(set, "log-level"), &config.daemon.reloadable.log_level);
     return agent_run(&config);
 }
 

@@ -228,7 +228,7 @@ static int read_root(struct reader *r, struct err *e)
     return 0;
 }
 
-int config_text_read(const char *path, struct str text, struct option_set *set, struct agent_reloadable *ret,
+int config_text_read(const char *path, struct str text, struct option_set *set, struct daemon_reloadable *ret,
                      struct err *e)
 {
     struct reader r = {.path = path, .set = set};
@@ -247,7 +247,7 @@ int config_text_read(const char *path, struct str text, struct option_set *set, 
     return 0;
 }
 
-int config_file_read(const char *path, struct option_set *set, struct agent_reloadable *ret, struct err *e)
+int config_file_read(const char *path, struct option_set *set, struct daemon_reloadable *ret, struct err *e)
 {
     BUF_AUTO struct buf text;
     buf_init(&text, CONFIG_MAX_BYTES);

@@ -59,6 +59,36 @@ bool daemon_is_draining(const struct daemon *d)
 
 /* ---- other signals ---- */
 
+static void apply(struct daemon *d, const struct daemon_reloadable *next)
+{
+    struct trigger_default *old = d->reloadable.defaults;
+    d->reloadable = *next;
+    log_configure(next->log_level, next->log_format);
+    struct trigger_settings settings = {
+        .default_scope = d->program.default_scope, .defaults = next->defaults, .n_defaults = next->n_defaults};
+    if (d->triggers)
+        trigger_cache_flush(d->triggers, &settings);
+    else
+        d->triggers = trigger_cache_new(&settings, d->program.triggers_max);
+    if (d->program.applied)
+        d->program.applied(d->program.context, &d->reloadable);
+    free(old); /* triggers hold copies, the cache now points to the new ones */
+}
+
+static void reload(struct daemon *d)
+{
+    struct daemon_reloadable next = {.defaults = NULL};
+    struct err e;
+    if (!d->config.reload)
+        return;
+    if (d->config.reload(d->config.reload_context, &next, &e) < 0) {
+        log_error(d->config.mode, "reload failed; the old configuration stays", LOG_STR("error", e.text));
+        return;
+    }
+    apply(d, &next);
+    log_info(d->config.mode, "reloaded", LOG_INT("metrics", next.n_defaults), LOG_BOOL("tls", d->tls != NULL));
+}
+
 static void on_hangup(void *context)
 {
     struct daemon *d = context;
@@ -66,6 +96,7 @@ static void on_hangup(void *context)
         net_tls_reload(d->tls);
     if (d->program.hangup)
         d->program.hangup(d->program.context);
+    reload(d);
 }
 
 static void on_usr2(void *context)
@@ -153,6 +184,7 @@ struct daemon *daemon_new(const struct daemon_config *config, const struct daemo
     d->rpc = rpc_server_new(&(struct rpc_server_config){.loop = loop, .metrics = metrics, .gets = d->gets});
     d->delay = net_timer_new(loop, start_drain, d);
     daemon_add_pages(d);
+    apply(d, &config->reloadable);
     return d;
 }
 
@@ -169,6 +201,24 @@ struct rpc_server *daemon_rpc(const struct daemon *d)
 struct net_gets *daemon_gets(const struct daemon *d)
 {
     return d->gets;
+}
+
+struct trigger_cache *daemon_triggers(const struct daemon *d)
+{
+    return d->triggers;
+}
+
+void daemon_log_refusal(struct daemon *d, const char *ns, const char *name, const char *peer, const struct err *error)
+{
+    int64_t now_ns = net_now_ns(d->loop);
+    if (now_ns < d->next_refusal_ns) {
+        d->unlogged_refusals++;
+        return;
+    }
+    log_warn("trigger", "refused", LOG_STR("namespace", ns), LOG_STR("name", name), LOG_STR("peer", peer),
+             LOG_STR("error", error->text), LOG_INT("others_not_logged", d->unlogged_refusals));
+    d->next_refusal_ns = now_ns + NS_PER_S;
+    d->unlogged_refusals = 0;
 }
 
 const char *daemon_address(const struct daemon *d)
@@ -207,6 +257,8 @@ void daemon_free(struct daemon *d)
     if (!d)
         return;
     daemon_close(d);
+    trigger_cache_free(d->triggers);
+    free(d->reloadable.defaults);
     net_gets_free(d->gets);
     net_tls_free(d->tls);
     net_loop_free(d->loop);

@@ -1,16 +1,26 @@
 /* daemon: what every long-running program of ours has in common: the loop, listeners with TLS, the health pages,
- * signals, reload of certificates, the drain. It knows nothing of GPUs and decides nothing about answers. */
+ * signals, reload, the cache of triggers, the drain. It knows nothing of GPUs and decides nothing about answers. */
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
 #include "base/base.h"
 #include "http/http.h"
+#include "log/log.h"
 #include "net/net.h"
 #include "rpc/rpc.h"
+#include "trigger/trigger.h"
 
 #include <stdbool.h>
 
 enum { DAEMON_LISTEN_MAX = 8 };
+
+/* What a reload may change. */
+struct daemon_reloadable {
+    enum log_level log_level;
+    enum log_format log_format;
+    struct trigger_default *defaults; /* of the `metrics:` entries; malloc'ed; the daemon takes them over */
+    size_t n_defaults;
+};
 
 /* What the command line came to. Texts outlive the daemon. */
 struct daemon_config {
@@ -26,6 +36,10 @@ struct daemon_config {
     struct net_limits limits;
     int64_t drain_ns;          /* longest time from SIGTERM to exit */
     int64_t shutdown_delay_ns; /* NOT_SERVING, but still serving, before the drain starts */
+    struct daemon_reloadable reloadable;
+    /* SIGHUP: read the configuration again. 0 and all of *ret, or -1 and an error: the old one stays. May be NULL. */
+    int (*reload)(void *context, struct daemon_reloadable *ret, struct err *e);
+    void *reload_context;
 };
 
 /* One line of a health page. */
@@ -39,8 +53,12 @@ enum { DAEMON_CHECKS_MAX = 8 };
 /* The program behind it. Optional ones may be NULL. */
 struct daemon_program {
     void (*draining)(void *context); /* optional: say NOT_SERVING */
-    void (*hangup)(void *context);   /* optional: SIGHUP; certificates are looked at already */
+    void (*hangup)(void *context);   /* optional: SIGHUP; the daemon's own certificates are looked at already */
     void (*usr2)(void *context);     /* optional: SIGUSR2; without it the signal ends the program as usual */
+    /* Optional: this configuration is in force: from inside daemon_new, and after each reload. */
+    void (*applied)(void *context, const struct daemon_reloadable *now);
+    enum trigger_scope default_scope; /* of triggers that name none */
+    size_t triggers_max;              /* distinct ones that are held parsed */
     /* Optional: what /readyz asks beside "not draining"; returns how many of at most `max`. */
     size_t (*checks)(void *context, struct daemon_check *out, size_t max);
     void (*verbose)(void *context, struct buf *out); /* optional: information lines of ?verbose */
@@ -50,7 +68,8 @@ struct daemon_program {
 };
 
 struct daemon;
-/* A loop, GET table and servers; nothing listens yet. metrics outlive it. NULL and an error when the system refuses. */
+/* A loop, GET table, servers and triggers; nothing listens yet. It owns config->reloadable.defaults from here on.
+ * metrics outlive it. NULL and an error when the system refuses. */
 struct daemon *daemon_new(const struct daemon_config *config, const struct daemon_program *program,
                           struct metrics *metrics, struct err *e);
 /* Listeners and signals first, servers and the loop last; what the program made in the loop goes before. Accepts NULL.
@@ -62,6 +81,10 @@ void daemon_close(struct daemon *d);
 struct net_loop *daemon_loop(const struct daemon *d);
 struct rpc_server *daemon_rpc(const struct daemon *d);
 struct net_gets *daemon_gets(const struct daemon *d);
+struct trigger_cache *daemon_triggers(const struct daemon *d);
+/* Log that metadata was refused, at most one line a second: KEDA repeats a refused question, and any peer can send bad
+ * metadata. */
+void daemon_log_refusal(struct daemon *d, const char *ns, const char *name, const char *peer, const struct err *error);
 /* Signals and listeners; each address is logged. */
 int daemon_listen(struct daemon *d, struct err *e);
 const char *daemon_address(const struct daemon *d); /* of the first listener, with the port that the system chose */

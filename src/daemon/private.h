@@ -14,6 +14,9 @@ struct daemon {
     struct http_server *http;
     struct rpc_server *rpc;
     struct net_tls *tls;
+    struct daemon_reloadable reloadable; /* as in force */
+    struct trigger_cache *triggers;
+    int64_t next_refusal_ns, unlogged_refusals; /* no refusal is logged before */
     struct net_listener *listeners[DAEMON_LISTENERS_MAX];
     size_t n_listeners, n_draining;
     struct net_signal *signals[DAEMON_SIGNALS_MAX];

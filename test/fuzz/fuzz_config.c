@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct option_set set;
-    struct agent_reloadable got = {0};
+    struct daemon_reloadable got = {0};
     struct err e = {0};
     option_set_init(&set, agent_options, agent_option_count, NULL);
     int rc = config_text_read("f", (struct str){(const char *)data, size}, &set, &got, &e);

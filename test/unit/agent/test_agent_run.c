@@ -74,13 +74,13 @@ static struct trigger_default *one_default(double target)
     return d;
 }
 
-static int reload(void *context, struct agent_reloadable *ret, struct err *e)
+static int reload(void *context, struct daemon_reloadable *ret, struct err *e)
 {
     struct script *s = context;
     s->n_reloads++;
     if (s->is_reload_refused)
         return err_set(e, ERR_INVALID_ARGUMENT, "agent.yaml:3: no such key");
-    *ret = (struct agent_reloadable){
+    *ret = (struct daemon_reloadable){
         .log_level = LOG_INFO, .log_format = LOG_TEXT, .defaults = one_default(s->target), .n_defaults = 1};
     return 0;
 }
@@ -97,12 +97,12 @@ static void play(struct script *s, bool (*const *steps)(struct script *))
         s->config.daemon.listen[s->config.daemon.n_listen++] = "127.0.0.1:0";
     if (s->config.daemon.drain_ns == 0)
         s->config.daemon.drain_ns = 20 * NS_PER_S;
-    s->config.reloadable.defaults = one_default(80);
-    s->config.reloadable.n_defaults = 1;
-    s->config.reload = reload;
+    s->config.daemon.reloadable.defaults = one_default(80);
+    s->config.daemon.reloadable.n_defaults = 1;
+    s->config.daemon.reload = reload;
     s->config.started = started;
     s->config.stopping = stopping;
-    s->config.reload_context = s->config.started_context = s;
+    s->config.daemon.reload_context = s->config.started_context = s;
     s->give_up_ns = time_mono_ns() + 60 * NS_PER_S;
     struct capture c = capture_begin();
     s->exit_code = agent_run(&s->config);
@@ -116,7 +116,8 @@ static void fini(struct script *s)
 {
     free(s->log);
 }
-#define SCRIPT(s) __attribute__((cleanup(fini))) struct script s = {.config = {.reloadable = {.log_level = LOG_INFO}}}
+#define SCRIPT(s)                                                                                                      \
+    __attribute__((cleanup(fini))) struct script s = {.config = {.daemon = {.reloadable = {.log_level = LOG_INFO}}}}
 
 /* ---- calls ---- */
 
@@ -409,7 +410,7 @@ static void test_debug_shows_unknown_where_nothing_is_known(void **state)
 {
     (void)state;
     SCRIPT(s);
-    s.config.reloadable.log_level = LOG_DEBUG;
+    s.config.daemon.reloadable.log_level = LOG_DEBUG;
     PLAY(s, ask_active, ask_value, is_answered, terminate);
     assert_int_equal(count(s.log, "msg=evaluated method=IsActive namespace=ml name=llm "), 1);
     assert_int_equal(count(s.log, " active=unknown "), 1);

@@ -37,6 +37,7 @@ static void rig_stop(struct rig *r)
 {
     buf_fini(&r->answer.body);
     exporter_free(r->agent.exporter);
+    agent_entries_free(r->agent.entries);
     daemon_free(r->agent.daemon);
     metrics_free(r->agent.metrics);
     node_fini(&r->node);
@@ -120,10 +121,9 @@ static void test_metrics_of_all_modules_make_one_valid_page(void **state)
     NODE_WITH(r.node, 50, 60);
     rig_start(&r);
     struct agent *a = &r.agent;
-    a->triggers = trigger_cache_new(&agent_settings, 8);
     a->service = service_new(&(struct service_config){.metrics = a->metrics,
                                                       .server = daemon_rpc(a->daemon),
-                                                      .triggers = a->triggers,
+                                                      .triggers = daemon_triggers(a->daemon),
                                                       .source = {no_snapshot, no_time, NULL},
                                                       .has_reflection = true});
     static const char *const accepts[] = {"", "application/openmetrics-text"};
@@ -138,7 +138,6 @@ static void test_metrics_of_all_modules_make_one_valid_page(void **state)
     }
     daemon_close(a->daemon);
     service_free(a->service);
-    trigger_cache_free(a->triggers);
 }
 
 static void test_metrics_are_compressed_for_who_takes_it(void **state)

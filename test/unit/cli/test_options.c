@@ -198,10 +198,10 @@ static void test_flags_beat_environment_beats_file_beats_default(void **state)
 
 /* ---- the configuration file ---- */
 
-static int read_config(const char *text, struct option_set *set, struct agent_reloadable *ret, struct err *e)
+static int read_config(const char *text, struct option_set *set, struct daemon_reloadable *ret, struct err *e)
 {
     option_set_init(set, agent_options, agent_option_count, NULL);
-    *ret = (struct agent_reloadable){0};
+    *ret = (struct daemon_reloadable){0};
     return config_text_read("agent.yaml", str_of(text), set, ret, e);
 }
 
@@ -209,7 +209,7 @@ static void test_config_file_sets_flags_and_metrics(void **state)
 {
     (void)state;
     struct option_set set;
-    struct agent_reloadable got;
+    struct daemon_reloadable got;
     struct err e;
     assert_int_equal(read_config("port: 7001\nlisten: [a:1, b:2]\nlog-level: debug\n"
                                  "metrics:\n  - name: GPU_Memory_Used\n    type: Utilization\n    targetValue: 85\n"
@@ -237,7 +237,7 @@ static void test_an_empty_config_file_sets_nothing(void **state)
     static const char *const texts[] = {"", "# nothing\n", "{}\n"};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct option_set set;
-        struct agent_reloadable got;
+        struct daemon_reloadable got;
         struct err e;
         assert_int_equal(read_config(texts[i], &set, &got, &e), 0);
         assert_int_equal(got.n_defaults, 0);
@@ -280,7 +280,7 @@ static void test_config_refusals_carry_line_and_column(void **state)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct option_set set;
-        struct agent_reloadable got;
+        struct daemon_reloadable got;
         struct err e = {0};
         assert_int_equal(read_config(rows[i].text, &set, &got, &e), -1);
         if (!strstr(e.text, rows[i].want))

@@ -1,0 +1,349 @@
+/* The lists that all workloads share, and which workloads are tracked. */
+#include "cluster/cluster.h"
+
+#include "cluster/private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OBJECTS_MAX = 100000, WORKLOADS_MAX = 20000, LOOKS_PER_S = 5 }; /* each workload is looked at every 5 s */
+#define FORGET_NS (15 * 60 * NS_PER_S)
+
+static const struct metric_desc tracked_desc = {
+    .name = "keda_gpu_scaler_workloads",
+    .help = "ScaledObjects and ScaledJobs whose pods are followed.",
+    .kind = METRIC_GAUGE,
+};
+
+void cluster_key(char key[CLUSTER_KEY_MAX], const char *ns, const char *name)
+{
+    (void)snprintf(key, CLUSTER_KEY_MAX, "%s/%s", ns, name);
+}
+
+const struct kube_scaled_object *cluster_find_object(const struct cluster *c, const char *ns, const char *name)
+{
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, ns, name);
+    const struct cluster_scaled_object *o = map_get(c->objects, key, strlen(key));
+    return o ? &o->is : NULL;
+}
+
+static bool is_settled(const struct cluster_list *list)
+{
+    return list->is_synced || list->is_denied;
+}
+
+/* ---- tracked workloads ---- */
+
+static int compare(const struct cluster_workload *w, const char *ns, const char *name)
+{
+    int order = strcmp(w->ns, ns);
+    return order ? order : strcmp(w->name, name);
+}
+
+static size_t place_of(const struct cluster *c, const char *ns, const char *name)
+{
+    size_t low = 0, high = c->workloads.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (compare(c->workloads.items[middle], ns, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct cluster_workload *cluster_find(struct cluster *c, const char *ns, const char *name)
+{
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, ns, name);
+    return map_get(c->by_name, key, strlen(key));
+}
+
+static struct cluster_workload *track(struct cluster *c, const char *ns, const char *name)
+{
+    struct cluster_workload *w = cluster_find(c, ns, name);
+    if (w)
+        return w;
+    char key[CLUSTER_KEY_MAX];
+    w = cluster_workload_new(c, ns, name);
+    size_t at = place_of(c, w->ns, w->name);
+    vec_push(&c->workloads, w);
+    memmove(&c->workloads.items[at + 1], &c->workloads.items[at], (c->workloads.len - 1 - at) * sizeof(w));
+    c->workloads.items[at] = w;
+    cluster_key(key, ns, name);
+    map_put(c->by_name, key, strlen(key), w);
+    metric_set(c->tracked, (double)c->workloads.len);
+    return w;
+}
+
+static void forget(struct cluster *c, size_t at)
+{
+    struct cluster_workload *w = c->workloads.items[at];
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, w->ns, w->name);
+    vec_remove(&c->workloads, at);
+    map_remove(c->by_name, key, strlen(key));
+    metric_set(c->tracked, (double)c->workloads.len);
+}
+
+/* Peers may ask for any name: one that the lists do not have is not tracked. */
+static bool is_nobody(const struct cluster *c, const char *ns, const char *name)
+{
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, ns, name);
+    bool has_lists = c->scaled_objects.is_synced && !c->scaled_objects.is_denied && is_settled(&c->scaled_jobs);
+    return has_lists && !map_get(c->objects, key, strlen(key)) && !map_get(c->jobs, key, strlen(key));
+}
+
+struct cluster_workload *cluster_ask(struct cluster *c, const char *ns, const char *name, const char *pod_selector)
+{
+    struct cluster_workload *w = cluster_find(c, ns, name);
+    if (!w && (is_nobody(c, ns, name) || c->workloads.len >= WORKLOADS_MAX))
+        return NULL;
+    w = w ? w : track(c, ns, name);
+    bool is_new = w->asked_ns == 0;
+    w->asked_ns = net_now_ns(c->config.loop);
+    (void)str_copy(w->pod_selector, sizeof(w->pod_selector), str_of(pod_selector));
+    if (is_new)
+        cluster_workload_tick(w);
+    return w;
+}
+
+void cluster_each(struct cluster *c, void (*visit)(void *context, struct cluster_workload *w), void *context)
+{
+    for (size_t i = 0; i < c->workloads.len; i++)
+        visit(context, c->workloads.items[i]);
+}
+
+size_t cluster_len(const struct cluster *c)
+{
+    return c->workloads.len;
+}
+
+/* ---- which ScaledObjects are ours ---- */
+
+/* "keda-gpu-scaler.gpu-scaler.svc:6000", "dns:///keda-gpu-scaler:6000": the labels of the host. */
+static bool is_our_address(const struct cluster_config *config, struct str address)
+{
+    for (size_t i = 0; i + 2 < address.len; i++)
+        if (memcmp(&address.ptr[i], "://", 3) == 0) {
+            address = (struct str){&address.ptr[i + 3], address.len - i - 3};
+            break;
+        }
+    while (address.len && *address.ptr == '/')
+        address = (struct str){address.ptr + 1, address.len - 1};
+    struct str host = str_cut(&address, ':');
+    struct str name = str_cut(&host, '.');
+    struct str ns = host.ptr ? str_cut(&host, '.') : (struct str){NULL, 0};
+    return str_equals(name, config->service) && (!ns.ptr || !*config->service_ns || str_equals(ns, config->service_ns));
+}
+
+static bool is_ours(const struct cluster_config *config, const struct kube_scaled_object *o)
+{
+    for (size_t i = 0; i < o->n_triggers; i++)
+        for (size_t k = 0; k < o->triggers[i].n_metadata; k++)
+            if (strcmp(o->triggers[i].metadata[k].key, "scalerAddress") == 0 &&
+                is_our_address(config, str_trim(str_of(o->triggers[i].metadata[k].value))))
+                return true;
+    return false;
+}
+
+/* ---- the lists ---- */
+
+static void on_scaled_object(void *context, const struct kube_object *object)
+{
+    struct cluster *c = ((struct cluster_list *)context)->cluster;
+    const struct kube_scaled_object *o = object->scaled_object;
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, o->meta.ns, o->meta.name);
+    struct cluster_scaled_object *copy = o->n_triggers ? cluster_copy_scaled_object(o) : NULL;
+    if (copy)
+        map_put(c->objects, key, strlen(key), copy);
+    else
+        map_remove(c->objects, key, strlen(key));
+    struct cluster_workload *w = cluster_find(c, o->meta.ns, o->meta.name);
+    bool is_expected = copy && is_ours(&c->config, o);
+    if (!w && is_expected)
+        w = track(c, o->meta.ns, o->meta.name);
+    if (!w)
+        return;
+    w->is_expected = is_expected;
+    cluster_workload_touch(w);
+}
+
+static void on_scaled_object_gone(void *context, const char *ns, const char *name, const char *uid)
+{
+    struct cluster *c = ((struct cluster_list *)context)->cluster;
+    (void)uid;
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, ns, name);
+    map_remove(c->objects, key, strlen(key));
+    struct cluster_workload *w = cluster_find(c, ns, name);
+    if (w)
+        w->is_expected = false;
+}
+
+static void on_scaled_job(void *context, const struct kube_object *object)
+{
+    static char mark;
+    struct cluster *c = ((struct cluster_list *)context)->cluster;
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, object->meta.ns, object->meta.name);
+    if (!map_get(c->jobs, key, strlen(key)))
+        map_put(c->jobs, key, strlen(key), &mark);
+}
+
+static void on_scaled_job_gone(void *context, const char *ns, const char *name, const char *uid)
+{
+    struct cluster *c = ((struct cluster_list *)context)->cluster;
+    (void)uid;
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, ns, name);
+    map_remove(c->jobs, key, strlen(key));
+}
+
+/* An HPA that KEDA made carries the ScaledObject's name behind "keda-hpa-", unless the user named it. The workload
+ * whose HPA it is reads /scale again: the HPA may just have changed it. */
+static void touch_owner(struct cluster *c, const struct kube_hpa *hpa)
+{
+    for (size_t i = place_of(c, hpa->meta.ns, ""); i < c->workloads.len; i++) {
+        struct cluster_workload *w = c->workloads.items[i];
+        if (strcmp(w->ns, hpa->meta.ns) != 0)
+            return;
+        const struct kube_scaled_object *o = cluster_find_object(c, w->ns, w->name);
+        if (o && strcmp(o->hpa_name, hpa->meta.name) == 0)
+            cluster_workload_touch(w);
+    }
+}
+
+static void on_hpa(void *context, const struct kube_object *object)
+{
+    struct cluster *c = ((struct cluster_list *)context)->cluster;
+    const struct kube_hpa *hpa = object->hpa;
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, hpa->meta.ns, hpa->meta.name);
+    struct cluster_hpa *copy = hpa->n_metrics ? cluster_copy_hpa(hpa) : NULL;
+    if (copy)
+        map_put(c->hpas_by_name, key, strlen(key), copy);
+    else
+        map_remove(c->hpas_by_name, key, strlen(key));
+    touch_owner(c, hpa);
+}
+
+static void on_hpa_gone(void *context, const char *ns, const char *name, const char *uid)
+{
+    struct cluster *c = ((struct cluster_list *)context)->cluster;
+    (void)uid;
+    char key[CLUSTER_KEY_MAX];
+    cluster_key(key, ns, name);
+    map_remove(c->hpas_by_name, key, strlen(key));
+}
+
+static void on_synced(void *context)
+{
+    struct cluster_list *list = context;
+    struct cluster *c = list->cluster;
+    list->is_synced = true;
+    list->is_denied = false;
+    if (list->is_told && c->config.told)
+        c->config.told(c->config.context, list->name, NULL);
+    list->is_told = false;
+}
+
+/* No permission, and no such kind, are answers; whatever was read before is no longer known to be right. */
+static void on_failed(void *context, const struct err *error)
+{
+    struct cluster_list *list = context;
+    struct cluster *c = list->cluster;
+    list->is_denied = error->class == ERR_PERMISSION_DENIED || error->class == ERR_NOT_FOUND;
+    if (!list->is_told && c->config.told)
+        c->config.told(c->config.context, list->name, error);
+    list->is_told = true;
+}
+
+static void start_list(struct cluster *c, struct cluster_list *list, enum kube_kind kind, const char *name,
+                       void (*changed)(void *, const struct kube_object *),
+                       void (*gone)(void *, const char *, const char *, const char *))
+{
+    *list = (struct cluster_list){.cluster = c, .name = name};
+    list->watch = kube_watch_start(
+        c->config.kube,
+        &(struct kube_watch_config){
+            .kind = kind, .changed = changed, .gone = gone, .synced = on_synced, .failed = on_failed, .context = list});
+}
+
+bool cluster_is_synced(const struct cluster *c)
+{
+    return is_settled(&c->scaled_objects) && is_settled(&c->scaled_jobs) && is_settled(&c->hpas);
+}
+
+void cluster_write_state(const struct cluster *c, struct buf *out)
+{
+    const struct cluster_list *lists[] = {&c->scaled_objects, &c->scaled_jobs, &c->hpas};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        (void)buf_printf(out, "[%c]%s %s (information only)\n", is_settled(lists[i]) ? '+' : '-', lists[i]->name,
+                         lists[i]->is_denied   ? "may not be read"
+                         : lists[i]->is_synced ? "followed"
+                                               : "not read yet");
+}
+
+/* ---- time ---- */
+
+/* A fifth of the workloads a second, so that each is looked at every 5 s and none waits for the others. */
+static void look_at_some(struct cluster *c)
+{
+    size_t n = (c->workloads.len + LOOKS_PER_S - 1) / LOOKS_PER_S;
+    for (size_t i = 0; i < n && c->workloads.len; i++) {
+        c->next_look = c->next_look < c->workloads.len ? c->next_look : 0;
+        cluster_workload_look(c->workloads.items[c->next_look++]);
+    }
+}
+
+static void on_second(void *context)
+{
+    struct cluster *c = context;
+    int64_t now_ns = net_now_ns(c->config.loop);
+    for (size_t i = c->workloads.len; i > 0; i--) {
+        struct cluster_workload *w = c->workloads.items[i - 1];
+        if (!w->is_expected && now_ns - w->asked_ns >= FORGET_NS)
+            forget(c, i - 1);
+        else
+            cluster_workload_tick(w);
+    }
+    look_at_some(c);
+}
+
+struct cluster *cluster_new(const struct cluster_config *config)
+{
+    struct cluster *c = mem_new(struct cluster);
+    c->config = *config;
+    c->objects = map_new(OBJECTS_MAX, cluster_free_scaled_object);
+    c->jobs = map_new(OBJECTS_MAX, NULL);
+    c->hpas_by_name = map_new(OBJECTS_MAX, cluster_free_hpa);
+    c->by_name = map_new(OBJECTS_MAX, cluster_workload_free);
+    c->tracked = metric_only(metric_register(config->metrics, &tracked_desc));
+    start_list(c, &c->scaled_objects, KUBE_SCALED_OBJECT, "scaledobjects", on_scaled_object, on_scaled_object_gone);
+    start_list(c, &c->scaled_jobs, KUBE_SCALED_JOB, "scaledjobs", on_scaled_job, on_scaled_job_gone);
+    start_list(c, &c->hpas, KUBE_HPA, "horizontalpodautoscalers", on_hpa, on_hpa_gone);
+    c->second = net_timer_new(config->loop, on_second, c);
+    net_timer_start(c->second, NS_PER_S, NS_PER_S);
+    return c;
+}
+
+void cluster_free(struct cluster *c)
+{
+    if (!c)
+        return;
+    net_timer_free(c->second);
+    kube_watch_free(c->scaled_objects.watch);
+    kube_watch_free(c->scaled_jobs.watch);
+    kube_watch_free(c->hpas.watch);
+    vec_fini(&c->workloads);
+    map_free(c->by_name);
+    map_free(c->objects);
+    map_free(c->jobs);
+    map_free(c->hpas_by_name);
+    free(c);
+}

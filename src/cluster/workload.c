@@ -1,0 +1,414 @@
+/* One workload: its /scale, its pods and what is remembered of its triggers. */
+#include "cluster/private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How often /scale is read without a reason: while somebody asks, and while nobody has yet. */
+#define READ_ASKED_NS   (10 * NS_PER_S)
+#define READ_UNASKED_NS (60 * NS_PER_S)
+/* A change of the pods or of the HPA is a reason: after this long, so that several make one read. */
+#define READ_SOON_NS  (500 * NS_PER_MS)
+#define READ_RETRY_NS (2 * NS_PER_S)
+/* One read stands for this much longer than the time to the next. */
+#define READ_STANDS_NS (30 * NS_PER_S)
+/* Who asks is KEDA, at most each polling interval; what nobody asked for this long is forgotten. */
+#define FORGET_NS (15 * 60 * NS_PER_S)
+
+static int64_t now_ns(const struct cluster_workload *w)
+{
+    return net_now_ns(w->cluster->config.loop);
+}
+
+static bool is_asked(const struct cluster_workload *w)
+{
+    return w->asked_ns != 0 && now_ns(w) - w->asked_ns < FORGET_NS;
+}
+
+static int64_t read_period_ns(const struct cluster_workload *w)
+{
+    return is_asked(w) ? READ_ASKED_NS : READ_UNASKED_NS;
+}
+
+/* ---- pods ---- */
+
+static size_t place_of(const struct cluster_workload *w, const char *name)
+{
+    size_t low = 0, high = w->pods.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(workload_pod_name(w->pods.items[middle].pod), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_at(const struct cluster_workload *w, size_t i, const char *name)
+{
+    return i < w->pods.len && strcmp(workload_pod_name(w->pods.items[i].pod), name) == 0;
+}
+
+static void insert(struct cluster_workload *w, size_t at, const struct kube_pod *pod)
+{
+    struct cluster_pod fresh = {.pod = workload_pod_new(pod, now_ns(w))};
+    (void)str_copy(fresh.uid, sizeof(fresh.uid), str_of(pod->meta.uid));
+    vec_push(&w->pods, fresh);
+    memmove(&w->pods.items[at + 1], &w->pods.items[at], (w->pods.len - 1 - at) * sizeof(fresh));
+    w->pods.items[at] = fresh;
+}
+
+static void remove_pod(struct cluster_workload *w, size_t at)
+{
+    workload_pod_free(w->pods.items[at].pod);
+    vec_remove(&w->pods, at);
+}
+
+static bool is_gone(const struct kube_pod *pod)
+{
+    return pod->meta.is_deleted || pod->phase == KUBE_SUCCEEDED || pod->phase == KUBE_FAILED;
+}
+
+static void on_pod(void *context, const struct kube_object *object)
+{
+    struct cluster_workload *w = context;
+    const struct kube_pod *pod = object->pod;
+    size_t at = place_of(w, pod->meta.name);
+    bool is_known = is_at(w, at, pod->meta.name);
+    if (is_known && strcmp(w->pods.items[at].uid, pod->meta.uid) != 0) { /* a new pod of the same name */
+        remove_pod(w, at);
+        is_known = false;
+    }
+    if (!is_known)
+        insert(w, at, pod);
+    else
+        workload_pod_update(w->pods.items[at].pod, pod, w->cluster->config.fleet, now_ns(w));
+    if (!is_known || w->pods.items[at].is_gone != is_gone(pod))
+        cluster_workload_touch(w);
+    w->pods.items[at].is_gone = is_gone(pod);
+}
+
+static void on_pod_gone(void *context, const char *ns, const char *name, const char *uid)
+{
+    struct cluster_workload *w = context;
+    (void)ns;
+    size_t at = place_of(w, name);
+    if (is_at(w, at, name) && strcmp(w->pods.items[at].uid, uid) == 0) {
+        remove_pod(w, at);
+        cluster_workload_touch(w);
+    }
+}
+
+static void tell(struct cluster_workload *w, const char *what, const struct err *error)
+{
+    char text[CLUSTER_KEY_MAX + 64];
+    (void)snprintf(text, sizeof(text), "%s of %s/%s", what, w->ns, w->name);
+    if (w->cluster->config.told)
+        w->cluster->config.told(w->cluster->config.context, text, error);
+}
+
+static void on_pods_failed(void *context, const struct err *error)
+{
+    struct cluster_workload *w = context;
+    if (!w->is_pods_told)
+        tell(w, "pods", error);
+    w->is_pods_told = true;
+}
+
+static void on_pods_synced(void *context)
+{
+    struct cluster_workload *w = context;
+    if (w->is_pods_told)
+        tell(w, "pods", NULL);
+    w->is_pods_told = false;
+}
+
+static void stop_watching(struct cluster_workload *w)
+{
+    kube_watch_free(w->watch);
+    w->watch = NULL;
+    free(w->selector);
+    w->selector = NULL;
+    while (w->pods.len)
+        remove_pod(w, w->pods.len - 1);
+}
+
+static void watch_pods(struct cluster_workload *w, const char *selector)
+{
+    if (w->watch && strcmp(w->selector, selector) == 0)
+        return;
+    stop_watching(w);
+    w->selector = mem_strdup(selector);
+    w->watch = kube_watch_start(w->cluster->config.kube, &(struct kube_watch_config){.kind = KUBE_POD,
+                                                                                     .ns = w->ns,
+                                                                                     .label_selector = w->selector,
+                                                                                     .changed = on_pod,
+                                                                                     .gone = on_pod_gone,
+                                                                                     .synced = on_pods_synced,
+                                                                                     .failed = on_pods_failed,
+                                                                                     .context = w});
+}
+
+/* ---- /scale ---- */
+
+static void fail_scale(struct cluster_workload *w, const char *text)
+{
+    (void)str_copy(w->scale_error, sizeof(w->scale_error), str_of(text));
+    w->next_read_ns = now_ns(w) + READ_RETRY_NS;
+}
+
+static void on_scale(void *context, const struct kube_scale *scale, const struct err *error)
+{
+    struct cluster_workload *w = context;
+    bool was_failed = w->scale_error[0] != '\0';
+    w->get = NULL;
+    if (!scale) {
+        if (!was_failed)
+            tell(w, "scale", error);
+        if (error->class == ERR_NOT_FOUND || error->class == ERR_UNIMPLEMENTED)
+            w->is_scale_known = false;
+        fail_scale(w, error->text);
+        return;
+    }
+    if (scale->spec > 0 && !*scale->selector) {
+        fail_scale(w, "its scale subresource says no selector, so its pods are not known");
+        return;
+    }
+    if (was_failed)
+        tell(w, "scale", NULL);
+    w->scale_error[0] = '\0';
+    w->is_scale_known = true;
+    w->spec = scale->spec;
+    w->status = scale->status;
+    w->scale_ns = now_ns(w);
+    w->next_read_ns = w->next_read_ns > w->scale_ns ? w->next_read_ns : w->scale_ns + read_period_ns(w);
+    if (*scale->selector)
+        watch_pods(w, scale->selector);
+}
+
+static void forget_scale(struct cluster_workload *w)
+{
+    if (w->get)
+        kube_get_cancel(w->get);
+    w->get = NULL;
+    w->is_scale_known = false;
+    w->scale_error[0] = w->target[0] = '\0';
+    w->next_read_ns = 0;
+}
+
+static void read_scale(struct cluster_workload *w, const struct kube_scaled_object *o)
+{
+    char target[sizeof(w->target)];
+    (void)snprintf(target, sizeof(target), "%s %s %s", o->target_api_version, o->target_kind, o->target_name);
+    if (strcmp(target, w->target) != 0) { /* another target: nothing of the old one counts */
+        forget_scale(w);
+        stop_watching(w);
+        (void)str_copy(w->target, sizeof(w->target), str_of(target));
+    }
+    if (w->get || now_ns(w) < w->next_read_ns)
+        return;
+    w->next_read_ns = 0;
+    struct kube_target asked = {o->target_api_version, o->target_kind, w->ns, o->target_name};
+    w->get = kube_get_scale(w->cluster->config.kube, &asked, on_scale, w);
+}
+
+void cluster_workload_touch(struct cluster_workload *w)
+{
+    int64_t soon_ns = now_ns(w) + READ_SOON_NS;
+    if (w->get || w->next_read_ns > soon_ns)
+        w->next_read_ns = soon_ns;
+}
+
+/* ---- triggers ---- */
+
+struct workload_memory *cluster_memory(struct cluster_workload *w, const struct trigger *t)
+{
+    for (size_t i = 0; i < w->memories.len; i++) {
+        struct cluster_memory_row *row = &w->memories.items[i];
+        if (workload_memory_trigger(row->memory) == t) {
+            row->asked_ns = now_ns(w);
+            return row->memory;
+        }
+    }
+    struct cluster_memory_row row = {.memory = workload_memory_new(t), .asked_ns = now_ns(w)};
+    vec_push(&w->memories, row);
+    return row.memory;
+}
+
+static void forget_memories(struct cluster_workload *w)
+{
+    for (size_t i = w->memories.len; i > 0; i--) {
+        struct cluster_memory_row *row = &w->memories.items[i - 1];
+        if (now_ns(w) - row->asked_ns < FORGET_NS)
+            continue;
+        workload_memory_free(row->memory);
+        vec_remove(&w->memories, i - 1);
+    }
+}
+
+void cluster_each_memory(struct cluster_workload *w, void (*visit)(void *context, struct workload_memory *m),
+                         void *context)
+{
+    for (size_t i = 0; i < w->memories.len; i++)
+        visit(context, w->memories.items[i].memory);
+}
+
+/* What a ScaledObject asks of us is remembered before it asks: its triggers as KEDA will send them. Those that the
+ * parser refuses are refused again when they are asked for. */
+static void expect_triggers(struct cluster_workload *w, const struct kube_scaled_object *o)
+{
+    struct trigger_pair pairs[TRIGGER_PAIRS_MAX];
+    for (size_t i = 0; i < o->n_triggers; i++) {
+        const struct kube_trigger *from = &o->triggers[i];
+        size_t n = from->n_metadata < TRIGGER_PAIRS_MAX ? from->n_metadata : TRIGGER_PAIRS_MAX;
+        for (size_t k = 0; k < n; k++)
+            pairs[k] = (struct trigger_pair){str_of(from->metadata[k].key), str_of(from->metadata[k].value)};
+        struct err e;
+        struct trigger *t = trigger_cache_get(w->cluster->config.triggers, pairs, from->n_metadata, &e);
+        if (!t)
+            continue;
+        (void)cluster_memory(w, t);
+        trigger_unref(t);
+    }
+}
+
+/* ---- the whole ---- */
+
+struct cluster_workload *cluster_workload_new(struct cluster *c, const char *ns, const char *name)
+{
+    struct cluster_workload *w = mem_new(struct cluster_workload);
+    w->cluster = c;
+    (void)str_copy(w->ns, sizeof(w->ns), str_of(ns));
+    (void)str_copy(w->name, sizeof(w->name), str_of(name));
+    return w;
+}
+
+void cluster_workload_free(void *workload)
+{
+    struct cluster_workload *w = workload;
+    forget_scale(w);
+    stop_watching(w);
+    vec_fini(&w->pods);
+    for (size_t i = 0; i < w->memories.len; i++)
+        workload_memory_free(w->memories.items[i].memory);
+    vec_fini(&w->memories);
+    free(w);
+}
+
+void cluster_workload_tick(struct cluster_workload *w)
+{
+    const struct kube_scaled_object *o = cluster_find_object(w->cluster, w->ns, w->name);
+    forget_memories(w);
+    if (o)
+        read_scale(w, o);
+    else if (*w->pod_selector && w->cluster->scaled_objects.is_denied)
+        watch_pods(w, w->pod_selector);
+    else
+        stop_watching(w);
+}
+
+void cluster_workload_look(struct cluster_workload *w)
+{
+    enum { LOOK_MAX = 4 << 20 };
+    ARENA_AUTO struct arena arena;
+    struct workload_facts facts;
+    arena_init(&arena, LOOK_MAX);
+    const struct kube_scaled_object *o = cluster_find_object(w->cluster, w->ns, w->name);
+    if (o && w->is_expected)
+        expect_triggers(w, o);
+    if (cluster_facts(w, &arena, &facts) < 0)
+        return;
+    for (size_t i = 0; i < w->memories.len; i++)
+        workload_memory_look(w->memories.items[i].memory, &facts, w->cluster->config.fleet, now_ns(w));
+}
+
+/* ---- facts ---- */
+
+/* Of one read of /scale that still stands; with podSelector alone the pods themselves are counted. */
+static void fill_scale(const struct cluster_workload *w, struct workload_facts *ret)
+{
+    (void)str_copy(ret->scale_error, sizeof(ret->scale_error), str_of(w->scale_error));
+    ret->is_scale_known = w->is_scale_known && now_ns(w) - w->scale_ns <= read_period_ns(w) + READ_STANDS_NS;
+    ret->spec = w->spec;
+    ret->status = w->status;
+    if (ret->scaled_object)
+        return;
+    int64_t n = 0;
+    for (size_t i = 0; i < w->pods.len; i++)
+        n += !w->pods.items[i].is_gone;
+    ret->is_scale_known = w->watch && kube_watch_is_synced(w->watch);
+    ret->spec = ret->status = n;
+}
+
+static void fill_hpa(const struct cluster_workload *w, struct workload_facts *ret)
+{
+    const struct cluster *c = w->cluster;
+    char key[CLUSTER_KEY_MAX];
+    const char *name = ret->scaled_object ? ret->scaled_object->hpa_name : "";
+    cluster_key(key, w->ns, name);
+    const struct cluster_hpa *hpa = *name ? map_get(c->hpas_by_name, key, strlen(key)) : NULL;
+    ret->hpa = hpa ? &hpa->is : NULL;
+    ret->hpa_state = hpa                  ? WORKLOAD_HPA_KNOWN
+                     : c->hpas.is_denied  ? WORKLOAD_HPA_NOT_PERMITTED
+                     : !c->hpas.is_synced ? WORKLOAD_HPA_NOT_READ
+                     : ret->scaled_object ? WORKLOAD_HPA_NOT_MADE
+                                          : WORKLOAD_HPA_NOT_PERMITTED;
+}
+
+static bool is_synced(const struct cluster_workload *w, const struct workload_facts *facts)
+{
+    if (facts->is_job)
+        return true;
+    if (!cluster_is_synced(w->cluster))
+        return false;
+    if (!facts->is_known)
+        return true;
+    bool has_pods = w->watch && kube_watch_is_synced(w->watch);
+    bool wants_none = w->is_scale_known && w->spec == 0 && !w->watch;
+    return has_pods || wants_none || w->scale_error[0] != '\0';
+}
+
+int cluster_facts(const struct cluster_workload *w, struct arena *arena, struct workload_facts *ret)
+{
+    const struct cluster *c = w->cluster;
+    char key[CLUSTER_KEY_MAX];
+    *ret = (struct workload_facts){.ns = w->ns,
+                                   .name = w->name,
+                                   .target_kind = "",
+                                   .target_name = "",
+                                   .scaled_object = cluster_find_object(c, w->ns, w->name),
+                                   .default_tolerance = c->config.hpa_tolerance,
+                                   .simulated_gpus_per_pod = c->config.simulated_gpus_per_pod};
+    cluster_key(key, w->ns, w->name);
+    ret->is_job = !ret->scaled_object && map_get(c->jobs, key, strlen(key)) != NULL;
+    ret->is_known = ret->scaled_object || (*w->pod_selector && c->scaled_objects.is_denied);
+    if (ret->scaled_object) {
+        ret->target_kind = ret->scaled_object->target_kind;
+        ret->target_name = ret->scaled_object->target_name;
+    }
+    struct workload_pod **pods =
+        (struct workload_pod **)arena_alloc(arena, (w->pods.len + 1) * sizeof(struct workload_pod *));
+    if (!pods)
+        return -1;
+    for (size_t i = 0; i < w->pods.len; i++)
+        pods[i] = w->pods.items[i].pod;
+    ret->pods = pods;
+    ret->n_pods = w->pods.len;
+    if (!kube_now_s(c->config.kube, &ret->api_now_s))
+        ret->api_now_s = 0;
+    fill_scale(w, ret);
+    fill_hpa(w, ret);
+    ret->is_api_synced = is_synced(w, ret);
+    return 0;
+}
+
+const char *cluster_ns(const struct cluster_workload *w)
+{
+    return w->ns;
+}
+
+const char *cluster_name(const struct cluster_workload *w)
+{
+    return w->name;
+}

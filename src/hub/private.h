@@ -1,0 +1,64 @@
+/* Shared by the files of hub only. */
+#ifndef HUB_PRIVATE_H
+#define HUB_PRIVATE_H
+
+#include "cluster/cluster.h"
+#include "exporter/exporter.h"
+#include "fleet/fleet.h"
+#include "hub/hub.h"
+#include "kube/kube.h"
+#include "service/service.h"
+#include "workload/workload.h"
+
+/* Until then a hub that has not heard everybody says "not yet". */
+#define HUB_START_NS (10 * NS_PER_S)
+
+struct hub_agents;
+
+struct hub {
+    const struct hub_config *config;
+    struct daemon *daemon;
+    struct net_loop *loop; /* the daemon's */
+    struct metrics *metrics;
+    struct service *service;
+    struct exporter *exporter;
+    struct kube *kube;
+    struct fleet *fleet;
+    struct workload_fleet nodes; /* how workload/ sees the fleet */
+    struct cluster *cluster;
+    struct hub_agents *agents;
+    struct net_tls *agent_tls;
+    struct net_timer *second;
+    struct workload_memory *loose; /* of the last question about what is no ScaledObject */
+    struct metric_family *decisions;
+    int64_t start_ns;
+    bool is_ready;
+};
+
+/* Have the API and all agents been heard once, or is it too late to wait for them? */
+bool hub_is_settled(const struct hub *h);
+
+/* ---- answer.c ---- */
+
+/* An answer with the facts that it came from, in the call's arena: service_answer.detail. */
+struct hub_answer {
+    struct workload_facts facts; /* ns NULL: none, as for scope cluster of something unknown */
+    struct workload_answer answer;
+};
+struct service_evaluator hub_evaluator(struct hub *h);
+/* The answer for a workload's trigger as it would be now, without counting it as asked. NULL where the arena is full.
+ */
+const struct hub_answer *hub_look(struct hub *h, struct cluster_workload *w, struct workload_memory *m,
+                                  struct arena *arena);
+
+/* ---- agents.c: where agents are found ---- */
+
+/* NULL and INVALID_ARGUMENT for a form that is none. */
+struct hub_agents *hub_agents_new(struct hub *h, struct err *e);
+void hub_agents_free(struct hub_agents *a); /* accepts NULL */
+
+/* ---- pages.c: /metrics and /api/v1 ---- */
+
+void hub_add_pages(struct hub *h);
+
+#endif
