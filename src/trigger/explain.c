@@ -11,7 +11,7 @@ static void duration_kv(struct json *out, const char *key, int64_t ns)
     json_kv_double(out, key, (double)ns / (double)NS_PER_S);
 }
 
-static void trigger_json(const struct trigger *t, struct json *out)
+void trigger_describe_json(const struct trigger *t, struct json *out)
 {
     json_kv_string(out, "metricName", t->metric_name);
     json_kv_string(out, "metricType", trigger_metric_name(t->metric));
@@ -50,6 +50,8 @@ static void maybe_kv(struct json *out, const char *key, bool is_there, double va
 static void input_json(const struct trigger_input *in, struct json *out)
 {
     json_object_begin(out);
+    if (in->device.node[0])
+        json_kv_string(out, "node", in->device.node);
     json_kv_string(out, "uuid", in->device.uuid);
     json_kv_i64(out, "index", in->device.index);
     json_kv_string(out, "label", trigger_input_label(in));
@@ -83,28 +85,40 @@ static void result_json(const struct trigger_evaluation *ev, const struct trigge
     }
 }
 
-void trigger_explain_json(const struct trigger_evaluation *evaluation, struct json *out)
+static size_t shown_inputs(const struct trigger_evaluation *ev)
+{
+    return ev->n_inputs < TRIGGER_INPUTS_SHOWN ? ev->n_inputs : TRIGGER_INPUTS_SHOWN;
+}
+
+void trigger_explain_members(const struct trigger_evaluation *evaluation, struct json *out)
 {
     assert(evaluation->asked == TRIGGER_ASK_ALL);
     struct trigger_explanation said;
     trigger_explain(evaluation, &said);
-    json_object_begin(out);
-    trigger_json(evaluation->trigger, out);
+    trigger_describe_json(evaluation->trigger, out);
     result_json(evaluation, &said, out);
     json_key(out, "inputs");
     json_array_begin(out);
-    for (size_t i = 0; i < evaluation->n_inputs; i++)
+    for (size_t i = 0; i < shown_inputs(evaluation); i++)
         input_json(&evaluation->inputs[i], out);
     json_array_end(out);
+    if (shown_inputs(evaluation) < evaluation->n_inputs)
+        json_kv_i64(out, "inputsLeftOut", (int64_t)(evaluation->n_inputs - shown_inputs(evaluation)));
     json_key(out, "warnings");
     json_array_begin(out);
     for (size_t i = 0; i < said.n_warnings; i++)
         json_string(out, said.warnings[i]);
     json_array_end(out);
+}
+
+void trigger_explain_json(const struct trigger_evaluation *evaluation, struct json *out)
+{
+    json_object_begin(out);
+    trigger_explain_members(evaluation, out);
     json_object_end(out);
 }
 
-static void trigger_text(const struct trigger *t, struct buf *out)
+void trigger_describe_text(const struct trigger *t, struct buf *out)
 {
     char target[NUM_TEXT_MAX], activation[NUM_TEXT_MAX];
     const char *unit = trigger_metric_unit(t->metric);
@@ -134,8 +148,8 @@ static void result_text(const struct trigger_evaluation *ev, const struct trigge
 static void input_text(const struct trigger_input *in, const char *unit, struct buf *out)
 {
     char value[NUM_TEXT_MAX] = "-", counted[NUM_TEXT_MAX], age[TRIGGER_AGE_MAX];
-    (void)buf_printf(out, "input    GPU %d %s %s: %s, ", in->device.index, in->device.uuid, trigger_input_label(in),
-                     trigger_input_state_name(in->state));
+    (void)buf_printf(out, "input    %s%sGPU %d %s %s: %s, ", in->device.node, in->device.node[0] ? " " : "",
+                     in->device.index, in->device.uuid, trigger_input_label(in), trigger_input_state_name(in->state));
     if (in->has_value)
         num_format_milli(value, in->value);
     num_format_milli(counted, in->counted);
@@ -150,10 +164,12 @@ void trigger_explain_text(const struct trigger_evaluation *evaluation, struct bu
     assert(evaluation->asked == TRIGGER_ASK_ALL);
     struct trigger_explanation said;
     trigger_explain(evaluation, &said);
-    trigger_text(evaluation->trigger, out);
+    trigger_describe_text(evaluation->trigger, out);
     result_text(evaluation, &said, out);
-    for (size_t i = 0; i < evaluation->n_inputs; i++)
+    for (size_t i = 0; i < shown_inputs(evaluation); i++)
         input_text(&evaluation->inputs[i], trigger_metric_unit(evaluation->trigger->metric), out);
+    if (shown_inputs(evaluation) < evaluation->n_inputs)
+        (void)buf_printf(out, "input    and %zu more\n", evaluation->n_inputs - shown_inputs(evaluation));
     for (size_t i = 0; i < said.n_warnings; i++)
         (void)buf_printf(out, "warning  %s\n", said.warnings[i]);
 }

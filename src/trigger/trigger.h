@@ -272,5 +272,12 @@ void trigger_explain(const struct trigger_evaluation *evaluation, struct trigger
  * people (several lines). */
 void trigger_explain_json(const struct trigger_evaluation *evaluation, struct json *out);
 void trigger_explain_text(const struct trigger_evaluation *evaluation, struct buf *out);
+/* Parts of it for other explanations: the members of the object without its braces, those that are of the trigger
+ * alone, and the line about the trigger. */
+void trigger_explain_members(const struct trigger_evaluation *evaluation, struct json *out);
+void trigger_describe_json(const struct trigger *t, struct json *out);
+void trigger_describe_text(const struct trigger *t, struct buf *out);
+/* More inputs than this are counted, not shown. */
+enum { TRIGGER_INPUTS_SHOWN = 400 };
 
 #endif

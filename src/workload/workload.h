@@ -54,6 +54,8 @@ struct workload_facts {
     const struct kube_scaled_object
         *scaled_object;       /* for the trigger's metric type, modifiers and lint; NULL unknown */
     double default_tolerance; /* --hpa-tolerance: 0.1 */
+    /* ScaledObjects and other HPAs that are known to scale this target; 0 not counted. For lint. */
+    size_t n_scalers;
     /* How many simulated GPUs each pod gets on a node whose agent simulates and lists no holder; 0 = none. */
     unsigned simulated_gpus_per_pod;
 };
@@ -136,9 +138,10 @@ void workload_explain_json(const struct workload_facts *facts, const struct work
 
 /* ---- lint: scaling-semantics 7 ---- */
 
-/* Sentences about what this ScaledObject can never do or will do wrong; one call of `say` each. Needs facts->hpa or
- * facts->scaled_object; says nothing about what is not known. */
+/* Sentences about what this ScaledObject can never do or will do wrong; one call of `told` each, with the id of the row
+ * (docs/explain.md). Needs facts->hpa or facts->scaled_object; says nothing about what is not known, nor in scope node
+ * or for engines' metrics. */
 void workload_lint(const struct workload_facts *facts, const struct trigger *t,
-                   void (*say)(void *context, const char *id, const char *sentence), void *context);
+                   void (*told)(void *context, const char *id, const char *sentence), void *context);
 
 #endif
