@@ -76,6 +76,7 @@ bool attribution_log_link_parse(struct str name, struct attribution_pod_name *re
 /* A process that the driver listed, as /proc showed it. */
 struct attribution_process {
     uint32_t pid;
+    bool is_listed;       /* by the driver, with its memory; else there are only samples of it */
     bool is_read;         /* its cgroup was read, now or while it lived */
     bool is_there;        /* at the last look */
     uint64_t start_ticks; /* when it started: the same pid with another start is another process */
@@ -87,7 +88,6 @@ enum attribution_place {
     ATTRIBUTION_ON_HOST, /* of no pod */
     ATTRIBUTION_UNTOLD,  /* it was gone too soon, or its path is hidden */
 };
-enum attribution_place attribution_process_place(const struct attribution_process *p); /* p NULL: UNTOLD */
 
 /* What one look at /proc takes and gives. It runs off the loop and touches nothing else. */
 struct attribution_look {
@@ -99,8 +99,9 @@ struct attribution_look {
     bool lacks_names;    /* out: some names are missing still */
     bool has_procfs;     /* out */
     bool is_initial;     /* out: this program is in the host's pid namespace */
-    size_t n_found;      /* out: processes that are there */
+    size_t n_found;      /* out: processes that the driver lists and that are there */
     size_t n_foreign;    /* out: of those, in another pod than this program */
+    size_t n_never;      /* out: that the driver lists and that were not there at any look */
 };
 void attribution_look(struct attribution_look *look);
 void attribution_find_names(struct attribution_look *look);
@@ -117,6 +118,10 @@ void attribution_processes_free(struct attribution_processes *p); /* accepts NUL
 bool attribution_processes_look(struct attribution_processes *p, const struct snapshot *s);
 /* NULL: the last look had no such pid. */
 const struct attribution_process *attribution_processes_find(const struct attribution_processes *p, uint32_t pid);
+/* Where a process of that answer is; NULL: UNTOLD. Outside of the host's pid namespace drivers give samples of
+ * processes of other namespaces with pids that mean nothing here: what is not listed is UNTOLD there. */
+enum attribution_place attribution_processes_place(const struct attribution_processes *p,
+                                                   const struct attribution_process *process);
 /* What can be seen, for the devices of s. text: SNAPSHOT_TEXT_MAX bytes. */
 enum snapshot_sight attribution_processes_sight(const struct attribution_processes *p, const struct snapshot *s,
                                                 char *text);

@@ -188,7 +188,7 @@ static void count_process(struct pass *pass, size_t place, const struct snapshot
 {
     static const struct attribution_pod_name nobody = {"", ""};
     const struct attribution_process *p = attribution_processes_find(pass->processes, listed->pid);
-    enum attribution_place where = attribution_process_place(p);
+    enum attribution_place where = attribution_processes_place(pass->processes, p);
     bool is_in_pod = where == ATTRIBUTION_IN_POD, is_gone = p && !p->is_there;
     /* What has ended has given its memory back; the driver still has samples of it. */
     bool may_have_memory = listed->has_memory ? listed->memory_bytes > 0 && !is_gone : !is_gone;

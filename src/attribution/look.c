@@ -50,7 +50,7 @@ static void look_at(const struct attribution_look *look, struct attribution_proc
     p->is_there = read_start(look, who, text, &ticks);
     if (!p->is_there || (p->is_read && ticks == p->start_ticks))
         return;
-    *p = (struct attribution_process){.pid = p->pid, .is_there = true, .start_ticks = ticks};
+    *p = (struct attribution_process){.pid = p->pid, .is_listed = p->is_listed, .is_there = true, .start_ticks = ticks};
     p->is_read = read_cgroup(look, who, text, &p->cgroup);
 }
 
@@ -59,13 +59,15 @@ void attribution_look(struct attribution_look *look)
     BUF_AUTO struct buf text;
     struct attribution_cgroup own = {.is_pod = false};
     buf_init(&text, FILE_BYTES);
-    look->n_found = look->n_foreign = 0;
+    look->n_found = look->n_foreign = look->n_never = 0;
     look_at_self(look, &text, &own);
     for (size_t i = 0; look->has_procfs && i < look->n_processes; i++) {
         struct attribution_process *p = &look->processes[i];
         look_at(look, p, &text);
-        look->n_found += p->is_there;
-        look->n_foreign += p->is_there && p->cgroup.is_pod && strcmp(p->cgroup.pod_uid, own.pod_uid) != 0;
+        bool counts = p->is_listed && p->is_there;
+        look->n_never += p->is_listed && !p->is_there && !p->is_read;
+        look->n_found += counts;
+        look->n_foreign += counts && p->cgroup.is_pod && strcmp(p->cgroup.pod_uid, own.pod_uid) != 0;
     }
     attribution_find_names(look);
 }

@@ -8,6 +8,8 @@
 #define NAMES_MIN_NS NS_PER_S        /* between readings of the folders with names, where one is missing */
 #define NAMES_MAX_NS (60 * NS_PER_S) /* where it stays missing */
 
+enum { AGAINST = 3 /* looks in a row that end a proof */ };
+
 struct job {
     struct attribution_processes *owner; /* NULL: it went while the job ran */
     struct attribution_look look;
@@ -21,19 +23,21 @@ struct attribution_processes {
     struct job *job;                       /* that runs */
     const struct snapshot *next;           /* to look at when it has ended; a reference or NULL */
     struct attribution_look last;          /* outcome of the last look; it owns its processes */
+    int n_against;                         /* looks in a row that spoke against the proof */
     bool has_looked, is_proven;            /* proven: in a nested namespace pids were seen to mean what /proc shows */
     int64_t lists_ns;                      /* of the newest process list that was looked at */
     int64_t names_read_ns, names_delay_ns; /* when folders were read last, and how long not again */
     struct metric_series *known, *looks;
 };
 
-enum attribution_place attribution_process_place(const struct attribution_process *p)
+enum attribution_place attribution_processes_place(const struct attribution_processes *p,
+                                                   const struct attribution_process *process)
 {
-    if (!p || !p->is_read)
+    if (!process || !process->is_read || !(process->is_listed || p->last.is_initial))
         return ATTRIBUTION_UNTOLD;
-    if (p->cgroup.is_pod || *p->name.pod)
+    if (process->cgroup.is_pod || *process->name.pod)
         return ATTRIBUTION_IN_POD;
-    return *p->cgroup.container_id && p->cgroup.is_relative ? ATTRIBUTION_UNTOLD : ATTRIBUTION_ON_HOST;
+    return *process->cgroup.container_id && process->cgroup.is_relative ? ATTRIBUTION_UNTOLD : ATTRIBUTION_ON_HOST;
 }
 
 /* ---- looks ---- */
@@ -66,14 +70,19 @@ static void take_pids(const struct attribution_processes *p, const struct snapsh
 {
     look->processes = mem_new_array(s->n_processes + 1, sizeof(*look->processes));
     for (size_t i = 0; i < s->n_processes; i++)
-        look->processes[i].pid = s->processes[i].pid;
+        look->processes[i] =
+            (struct attribution_process){.pid = s->processes[i].pid, .is_listed = s->processes[i].has_memory};
     qsort(look->processes, s->n_processes, sizeof(*look->processes), compare_pids);
     for (size_t i = 0; i < s->n_processes; i++) {
-        uint32_t pid = look->processes[i].pid;
-        if (look->n_processes && look->processes[look->n_processes - 1].pid == pid)
+        struct attribution_process found = look->processes[i];
+        struct attribution_process *last = look->n_processes ? &look->processes[look->n_processes - 1] : NULL;
+        if (last && last->pid == found.pid) { /* on several devices */
+            last->is_listed = last->is_listed || found.is_listed;
             continue;
-        const struct attribution_process *known = attribution_processes_find(p, pid);
-        look->processes[look->n_processes++] = known ? *known : (struct attribution_process){.pid = pid};
+        }
+        const struct attribution_process *known = attribution_processes_find(p, found.pid);
+        look->processes[look->n_processes] = known ? *known : found;
+        look->processes[look->n_processes++].is_listed = found.is_listed;
     }
 }
 
@@ -123,14 +132,16 @@ static void plan_names(struct attribution_processes *p, const struct attribution
         p->names_delay_ns = 2 * p->names_delay_ns < NAMES_MAX_NS ? 2 * p->names_delay_ns : NAMES_MAX_NS;
 }
 
-/* Outside of the host's pid namespace the driver's pids may be of another one than what /proc shows: then few are
- * found, and none in a pod. It stays proven while nothing speaks against it. */
+/* Outside of the host's pid namespace the driver's pids may be of another one than what /proc shows: then few of those
+ * that it lists are found, and none in a pod. What is proven stays so until several looks speak against it: one alone
+ * may have come after a short process. */
 static void weigh(struct attribution_processes *p)
 {
-    size_t n_missing = p->last.n_processes - p->last.n_found;
-    if (n_missing > p->last.n_found)
+    bool is_against = p->last.n_never > p->last.n_found;
+    p->n_against = is_against ? p->n_against + 1 : 0;
+    if (p->n_against >= AGAINST)
         p->is_proven = false;
-    else if (p->last.n_foreign)
+    else if (p->last.n_foreign && !is_against)
         p->is_proven = true;
 }
 
