@@ -33,9 +33,15 @@ struct stream {
     struct watch *watch; /* Fleet/Watch */
 };
 
+/* Since when hubs ask for a field, and when they did last; 0 = never. */
+struct service_asked {
+    int64_t since_ns, last_ns;
+};
+
 struct service {
     struct service_config config;
     uint64_t instance; /* of this process, for hubs */
+    struct service_asked asked[SNAPSHOT_FIELD_COUNT];
     struct stream *streams[STREAM_KINDS];
     size_t stream_bytes; /* held by all streams */
     bool is_draining;

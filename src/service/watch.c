@@ -17,6 +17,9 @@ enum {
  * an agent that has just started would take it for an answer. */
 #define FIRST_LOOK_NS (5 * NS_PER_S)
 
+/* A field that nobody asked for in so long is asked for anew. */
+#define ASKED_NS (60 * NS_PER_S)
+
 /* One update in the making. */
 struct update {
     struct service *s;
@@ -122,8 +125,8 @@ static void say_device(struct update *u, const struct snapshot_device *d)
                                     .d = d,
                                     .at_ns = u->at_ns,
                                     .since_ns = INT64_MIN,
-                                    .due_from_ns =
-                                        d->first_seen_ns > u->w->opened_ns ? d->first_seen_ns : u->w->opened_ns};
+                                    .due_from_ns = d->first_seen_ns,
+                                    .asked = u->s->asked};
     if (u->w->has_wants)
         say_readings(u, WATCH_DEVICE_READINGS, told, &subject);
 }
@@ -136,15 +139,22 @@ static bool find_subject(const struct update *u, const struct snapshot_holder *h
                          struct watch_subject *ret)
 {
     bool is_settled = u->at_ns - h->since_ns >= u->settled_ns;
-    *ret = (struct watch_subject){
-        .s = u->snapshot, .d = d, .at_ns = u->at_ns, .since_ns = h->since_ns, .due_from_ns = h->since_ns};
+    *ret = (struct watch_subject){.s = u->snapshot,
+                                  .d = d,
+                                  .at_ns = u->at_ns,
+                                  .since_ns = h->since_ns,
+                                  .due_from_ns = h->since_ns,
+                                  .asked = u->s->asked};
     if (!u->w->has_wants)
         return false;
     if (!h->is_shared)
         return !is_settled;
-    ret->s = u->holders->uses;
-    ret->d = h->use;
-    ret->is_use = true;
+    *ret = (struct watch_subject){.s = u->holders->uses,
+                                  .d = h->use,
+                                  .is_use = true,
+                                  .at_ns = u->at_ns,
+                                  .since_ns = h->since_ns,
+                                  .due_from_ns = h->since_ns};
     return h->use && u->holders->uses;
 }
 
@@ -308,12 +318,20 @@ static void end(struct watch *w, enum err_class class, const char *text)
     rpc_call_finish(w->stream->call, class, text);
 }
 
-static void ask_for_fields(const struct service *s, const struct watch *w)
+/* Some fields are only read while somebody asks: their first sample is due from then on, for all hubs alike. */
+static void ask_for_fields(struct service *s, const struct watch *w, int64_t now_ns)
 {
     const struct service_fleet *f = &s->config.fleet;
-    for (size_t i = 0; f->want && i < w->n_wants; i++)
-        if (w->wants[i].kind == WATCH_FIELD)
-            f->want(f->context, w->wants[i].field);
+    for (size_t i = 0; i < w->n_wants; i++) {
+        enum snapshot_field field = w->wants[i].field;
+        if (w->wants[i].kind != WATCH_FIELD)
+            continue;
+        if (s->asked[field].last_ns == 0 || now_ns - s->asked[field].last_ns > ASKED_NS)
+            s->asked[field].since_ns = now_ns;
+        s->asked[field].last_ns = now_ns;
+        if (f->want)
+            f->want(f->context, field);
+    }
 }
 
 /* All streams together have a ceiling of memory, what a hub was told of counts too. */
@@ -350,7 +368,7 @@ static void look(struct service *s, struct watch *w)
     int64_t now_ns = service_now_ns(s);
     if (w->is_over || !snapshot)
         return;
-    ask_for_fields(s, w);
+    ask_for_fields(s, w, now_ns);
     bool is_first = w->sequence == 0;
     if (is_first && now_ns - w->opened_ns < FIRST_LOOK_NS && is_starting(s, snapshot))
         return;

@@ -28,6 +28,8 @@ struct watch_subject {
     int64_t at_ns;       /* the moment that is told of: when the node's snapshot was taken */
     int64_t since_ns;    /* nothing before it counts; INT64_MIN = everything does */
     int64_t due_from_ns; /* the first sample is due within the field's age limit from here on */
+    const struct service_asked
+        *asked; /* by field, since when: it is not due before either; NULL where not by request */
 };
 void watch_read(const struct watch_subject *subject, const struct watch_want *want, struct watch_reading *ret);
 

@@ -19,7 +19,8 @@ static Kedagpuscaler__Fleet__V1__Status status_of(const struct watch_subject *u,
         return STATUS(UNSUPPORTED);
     if (u->d->is_lost)
         return STATUS(MISSING);
-    bool is_due = u->at_ns - u->due_from_ns > limit_ns;
+    int64_t asked_ns = u->asked ? u->asked[field].since_ns : u->due_from_ns;
+    bool is_due = u->at_ns - (asked_ns > u->due_from_ns ? asked_ns : u->due_from_ns) > limit_ns;
     bool has_sample = r->taken_ns != 0 && r->taken_ns >= u->since_ns;
     if (!has_sample)
         return r->status == SNAPSHOT_FAILED || is_due ? STATUS(MISSING) : STATUS(NOT_YET);

@@ -304,6 +304,16 @@ static void test_a_field_that_is_read_because_it_is_watched_is_not_yet_there_at_
     assert_int_equal(hub_reading(&r, &h, "GPU-0", 0).status, STATUS(NOT_YET));
     (void)hub_cycle(&r, &h, 5.1);
     assert_int_equal(hub_reading(&r, &h, "GPU-0", 0).status, STATUS(MISSING));
+    hub_leave(&r, &h);
+    hub_fini(&h);
+    hub_watch(&r, &h, WANTS({"pcie_tx", 15, 60})); /* another hub says the same */
+    assert_int_equal(hub_reading(&r, &h, "GPU-0", 0).status, STATUS(MISSING));
+    hub_leave(&r, &h);
+    hub_fini(&h);
+    node_wait(&r.node, 61);
+    node_publish(&r.node);
+    hub_watch(&r, &h, WANTS({"pcie_tx", 15, 60}));
+    assert_int_equal(hub_reading(&r, &h, "GPU-0", 0).status, STATUS(NOT_YET));
 }
 
 /* ---- what comes when ---- */
