@@ -120,10 +120,21 @@ static bool find_place(const struct snapshot *s, uint32_t device_id, size_t *pla
     return false;
 }
 
+/* Readings age by the periods of what they are made from. */
+static void set_periods(const struct pass *pass)
+{
+    struct snapshot *header = snapshot_store_header(pass->h->store);
+    header->period_ns = pass->s->period_ns;
+    header->field_period_ns[SNAPSHOT_MEMORY_USED] = pass->h->list_period_ns;
+    header->driver = pass->s->driver;
+}
+
 /* Forget what is of one pass only, and the rows of devices that are gone. */
 static void begin(struct pass *pass)
 {
     struct attribution_holders *h = pass->h;
+    if (h->store && pass->s)
+        set_periods(pass);
     h->n_dropped = 0;
     h->list.n_unattributed = 0;
     h->census.len = 0;
@@ -328,16 +339,21 @@ static bool fresh_value(const struct snapshot *s, const struct snapshot_device *
     return snapshot_mean(s, d, field, s->taken_ns, 0, ret);
 }
 
+/* The row's own memory, as the store has it now. */
+static bool own_memory(const struct pass *pass, const struct row *r, double *ret)
+{
+    return r->use && snapshot_mean(snapshot_store_header(pass->h->store), r->use, SNAPSHOT_MEMORY_USED,
+                                   pass->s->taken_ns, 0, ret);
+}
+
 /* Memory as scaling-semantics 2.2 and 6 count it: of a shared device own of own and free, of others used of total. */
 static bool memory_percent(const struct pass *pass, const struct row *r, double *ret)
 {
     const struct snapshot_device *d = &pass->s->devices[r->place];
     double used, whole;
     if (r->is_shared) {
-        const struct snapshot_reading *own = r->use ? &r->use->readings[SNAPSHOT_MEMORY_USED] : NULL;
-        if (!own || own->status != SNAPSHOT_OK || !fresh_value(pass->s, d, SNAPSHOT_MEMORY_FREE, &whole))
+        if (!own_memory(pass, r, &used) || !fresh_value(pass->s, d, SNAPSHOT_MEMORY_FREE, &whole))
             return false;
-        used = own->value;
         whole += used;
     } else if (!fresh_value(pass->s, d, SNAPSHOT_MEMORY_USED, &used) ||
                !fresh_value(pass->s, d, SNAPSHOT_MEMORY_TOTAL, &whole)) {
@@ -417,10 +433,6 @@ static void publish(struct pass *pass)
 {
     struct attribution_holders *h = pass->h;
     if (h->store && pass->s && pass->s->taken_ns > 0) {
-        struct snapshot *header = snapshot_store_header(h->store);
-        header->period_ns = pass->s->period_ns;
-        header->field_period_ns[SNAPSHOT_MEMORY_USED] = h->list_period_ns;
-        header->driver = pass->s->driver;
         snapshot_unref(h->uses);
         h->uses = snapshot_store_publish(h->store, pass->s->taken_ns);
     }

@@ -370,6 +370,21 @@ static void test_memory_on_a_shared_device_is_own_of_own_and_free(void **state)
     assert_minute(0, 40, 40);
 }
 
+static void test_memory_on_a_shared_device_that_was_read_too_long_ago_is_not_recorded(void **state)
+{
+    (void)state;
+    hold(SHARED(GPU0, "a"));
+    put_in_pod(11, UID_A, ID_A);
+    list(GPU0, {11, 20, 1});
+    record(GPU0, 0, 70, 30);
+    look();
+    assert_minute(0, 40, 40);
+    pass_time(16 * NS_PER_S);
+    record(GPU0, 0, 20, 80);
+    look();
+    assert_minute(0, 40, 40);
+}
+
 static void test_memory_on_a_shared_device_is_not_known_without_processes(void **state)
 {
     (void)state;
@@ -406,6 +421,7 @@ int main(void)
         T(test_rows_beyond_the_ceiling_are_left_out_and_counted),
         T(test_memory_of_a_device_held_alone_is_the_devices),
         T(test_memory_on_a_shared_device_is_own_of_own_and_free),
+        T(test_memory_on_a_shared_device_that_was_read_too_long_ago_is_not_recorded),
         T(test_memory_on_a_shared_device_is_not_known_without_processes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

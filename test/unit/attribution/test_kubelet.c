@@ -19,7 +19,7 @@ static struct {
     struct attribution *attribution;
     const struct snapshot *snapshot;
     char folder[64], path[96];
-    int n_calls, n_changes;
+    int n_calls, n_changes, n_seen;
     enum err_class answer; /* NONE: an answer with a holding */
     bool is_silent, is_garbage;
     size_t padding_bytes; /* of CPU ids in the answer */
@@ -318,6 +318,47 @@ static void test_new_devices_are_asked_for_at_once_but_not_without_end(void **st
     assert_true(time_mono_ns() - began_ns >= 900 * NS_PER_MS);
 }
 
+static void seen(void *context, const struct snapshot_holders *holders)
+{
+    (void)context;
+    assert_ptr_equal(holders, attribution_holders(rig.attribution));
+    assert_int_equal(holders->taken_ns, rig.snapshot->taken_ns);
+    rig.n_seen++;
+}
+
+static void test_holders_are_of_the_newest_list_and_of_the_snapshot_observed(void **state)
+{
+    (void)state;
+    open_socket();
+    start(5 * NS_PER_MS);
+    assert_int_equal(attribution_holders(rig.attribution)->n_holders, 0);
+    attribution_observe(rig.attribution, rig.snapshot);
+    (void)run_reads(1);
+    const struct snapshot_holders *holders = attribution_holders(rig.attribution);
+    assert_int_equal(holders->n_holders, 1);
+    assert_string_equal(holders->holders[0].pod, "trainer");
+    assert_true(holders->holders[0].is_listed);
+    assert_int_equal(holders->sight, SNAPSHOT_SIGHT_OFF);
+}
+
+static void test_without_a_path_nobody_is_asked(void **state)
+{
+    (void)state;
+    struct err e;
+    rig.attribution = attribution_new(
+        &(struct attribution_config){
+            .loop = rig.loop, .metrics = rig.metrics, .procfs = "/nonexistent", .snapshot = snapshot, .seen = seen},
+        &e);
+    assert_non_null(rig.attribution);
+    assert_null(attribution_owners(rig.attribution));
+    attribution_refresh(rig.attribution);
+    attribution_observe(rig.attribution, rig.snapshot);
+    turn_until_count(&rig.n_seen, 1);
+    assert_int_equal(attribution_holders(rig.attribution)->sight, SNAPSHOT_SIGHT_NO_PROCFS);
+    attribution_observe(rig.attribution, rig.snapshot); /* its lists were looked at: at once */
+    assert_int_equal(rig.n_seen, 2);
+}
+
 static void test_it_can_go_while_a_read_is_under_way(void **state)
 {
     (void)state;
@@ -354,6 +395,8 @@ int main(void)
         TEST(test_each_failure_is_named),
         TEST(test_bytes_that_are_no_answer_change_nothing),
         TEST(test_new_devices_are_asked_for_at_once_but_not_without_end),
+        TEST(test_holders_are_of_the_newest_list_and_of_the_snapshot_observed),
+        TEST(test_without_a_path_nobody_is_asked),
         TEST(test_it_can_go_while_a_read_is_under_way),
         TEST(test_a_path_that_is_none_is_refused),
     };

@@ -248,6 +248,34 @@ static void test_a_driver_that_lists_no_processes_is_said(void **state)
     assert_sight(SNAPSHOT_SIGHT_NOT_GIVEN, "lists no processes");
 }
 
+static void test_it_can_go_while_a_look_is_under_way(void **state)
+{
+    (void)state;
+    put_in_pod(11, UID_A, ID_A);
+    list(GPU0, {11, 100, 30});
+    rig.snapshot = snapshot_store_publish(rig.store, rig.now_ns);
+    assert_true(attribution_processes_look(rig.processes, rig.snapshot));
+    assert_true(attribution_processes_look(rig.processes, rig.snapshot)); /* one waits */
+    attribution_processes_free(rig.processes);
+    rig.processes = NULL;
+    update();
+    assert_int_equal(rig.n_done, 0);
+}
+
+static void test_looks_that_overlap_are_one_after_the_other(void **state)
+{
+    (void)state;
+    list(GPU0, {11, 100, 30});
+    rig.snapshot = snapshot_store_publish(rig.store, rig.now_ns);
+    for (int i = 0; i < 5; i++)
+        assert_true(attribution_processes_look(rig.processes, rig.snapshot));
+    int64_t end_ns = time_mono_ns() + 30 * NS_PER_S;
+    while (rig.n_done < 2 && time_mono_ns() < end_ns)
+        (void)net_loop_turn(rig.loop);
+    assert_int_equal(rig.n_done, 2); /* the first and the newest */
+    assert_false(attribution_processes_look(rig.processes, rig.snapshot));
+}
+
 static void test_paths_must_be_absolute(void **state)
 {
     (void)state;
@@ -283,6 +311,8 @@ int main(void)
         T(test_in_a_nested_node_samples_of_what_is_not_listed_are_nobodys),
         T(test_a_process_of_the_own_pod_proves_nothing),
         T(test_a_driver_that_lists_no_processes_is_said),
+        T(test_it_can_go_while_a_look_is_under_way),
+        T(test_looks_that_overlap_are_one_after_the_other),
         T(test_paths_must_be_absolute),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
