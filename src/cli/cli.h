@@ -90,7 +90,8 @@ struct command {
     int (*run)(struct option_set *set);
 };
 extern const struct command command_agent, command_call, command_check, command_completion, command_demo,
-    command_gpu_metrics, command_help, command_probe, command_top, command_version;
+    command_explain, command_get, command_gpu_metrics, command_help, command_hub, command_probe, command_top,
+    command_version;
 extern const struct command *const cli_commands[];
 extern const size_t cli_command_count;
 const struct command *cli_find_command(const char *name);
