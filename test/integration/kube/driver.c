@@ -1,5 +1,6 @@
 /* A client of the Kubernetes API for the suite beside it: says on stdout what kube tells, does what stdin says, one
- * line each. `driver KUBECONFIG` ("-": as in a pod; then SERVICE_ACCOUNT_DIR names the files). Orders:
+ * line each. `driver KUBECONFIG` ("-": as in a pod; then SERVICE_ACCOUNT_DIR names the files);
+ * TIMEOUT_S: of requests. Orders:
  *   watch KIND NS LABELS FIELDS MAX   ("-": unset)     scale VERSION KIND NS NAME
  *   free N   now   silent   synced   skip SECONDS   metrics */
 #include "kube/kube.h"
@@ -215,7 +216,9 @@ static void stdin_ready(void *context, bool is_readable, bool is_writable)
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    if (argc != 2)
+    uint64_t timeout_s = 0;
+    const char *timeout = getenv("TIMEOUT_S");
+    if (argc != 2 || (timeout && num_parse_u64(str_of(timeout), &timeout_s) < 0))
         return 2;
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     buf_init(&input, LINE_MAX_BYTES * 4);
@@ -224,7 +227,8 @@ int main(int argc, char **argv)
     kube = kube_new(&(struct kube_config){.loop = loop,
                                           .metrics = metrics,
                                           .kubeconfig = unless_dash(argv[1]),
-                                          .service_account_dir = getenv("SERVICE_ACCOUNT_DIR")},
+                                          .service_account_dir = getenv("SERVICE_ACCOUNT_DIR"),
+                                          .timeout_ns = (int64_t)timeout_s * NS_PER_S},
                     &e);
     if (!kube)
         printf("refused %s %s\n", err_class_name(e.class), e.text);

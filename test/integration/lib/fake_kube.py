@@ -107,6 +107,7 @@ class FakeKube:  # pylint: disable=too-many-instance-attributes
         self.token, self.bookmark_s, self.skew_s = token, bookmark_s, 0.0
         self.kinds = list(KINDS)
         self.requests = []          # (verb, path with query), in order
+        self.bookmarks = 0          # sent so far
         self._lock = threading.Condition()
         self._version, self._oldest = 1000, 0
         self._objects = {}          # (apiVersion, plural) -> {(ns, name): object}
@@ -326,8 +327,11 @@ class FakeKube:  # pylint: disable=too-many-instance-attributes
             return {"kind": kind + "List", "apiVersion": resource[0], "metadata": meta, "items": rest[:limit]}
 
     def events(self, resource, ns, query):
-        """The events of a watch; None for a pause in which a bookmark would be due."""
-        at, epoch = int(query.get("resourceVersion") or 0), self._epoch
+        """The events of a watch that is open from here on."""
+        return self._events(resource, ns, query, self._epoch)
+
+    def _events(self, resource, ns, query, epoch):
+        at = int(query.get("resourceVersion") or 0)
         until = time.monotonic() + float(query.get("timeoutSeconds", 1800))
         told = time.monotonic()
         while True:
@@ -342,6 +346,7 @@ class FakeKube:  # pylint: disable=too-many-instance-attributes
                 version, is_over = self._version, self._is_over
             if not news and time.monotonic() >= told + self.bookmark_s and query.get("allowWatchBookmarks") == "true":
                 told = time.monotonic()
+                self.bookmarks += 1
                 kind = next(kind for v, kind, plural, _ in self.kinds if (v, plural) == resource)
                 yield {"type": "BOOKMARK", "object": {"kind": kind, "apiVersion": resource[0],
                                                       "metadata": {"resourceVersion": str(version), "creationTimestamp": None}}}
@@ -423,7 +428,7 @@ class _Server(http.server.ThreadingHTTPServer):
                 with self._lock:
                     self._open.add(request)
             super().finish_request(request, client_address)
-        except (OSError, ValueError):
+        except (OSError, ValueError, AttributeError):  # the last: what cut() ended has no TLS any more
             pass
         finally:
             with self._lock:
@@ -534,11 +539,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         try:
             self._authorize(fake)
             verb, answer = self._route(fake, parts.path, query)
+            events = answer() if verb == "watch" else None
             fake.note(verb, self.path)
             if self._misbehave(fake, fake.find_fault(verb, self.path)):
                 return
             if verb == "watch":
-                self._stream(answer())
+                self._stream(events)
             else:
                 self._answer(200, answer())
         except Refusal as refusal:

@@ -297,6 +297,56 @@ static void test_every_limit_has_a_name_and_a_metric_at_0(void **state)
     metrics_free(metrics);
 }
 
+struct polled {
+    struct net_poll *poll;
+    int n_readable, n_writable;
+    bool frees;
+};
+
+static void note_polled(void *context, bool is_readable, bool is_writable)
+{
+    struct polled *p = (struct polled *)context;
+    p->n_readable += is_readable;
+    p->n_writable += is_writable;
+    if (p->frees) {
+        net_poll_free(p->poll);
+        p->poll = NULL;
+    }
+}
+
+static void test_a_foreign_descriptor_is_watched_for_what_is_wanted(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct polled p = {0};
+    struct err e;
+    int fds[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    p.poll = net_poll_new(w->loop, fds[0], note_polled, &p, &e);
+    assert_non_null(p.poll);
+    peer_say(fds[1], "x");
+    turn_some(w->loop);
+    assert_int_equal(p.n_readable + p.n_writable, 0); /* nothing was asked for */
+    net_poll_want(p.poll, false, true);
+    turn_until(w->loop, p.n_writable > 0);
+    assert_int_equal(p.n_readable, 0);
+    net_poll_want(p.poll, true, false);
+    turn_until(w->loop, p.n_readable > 0);
+    net_poll_want(p.poll, false, false);
+    int before = p.n_readable + p.n_writable;
+    turn_some(w->loop);
+    assert_int_equal(p.n_readable + p.n_writable, before);
+    p.frees = true;
+    net_poll_want(p.poll, true, false);
+    turn_until(w->loop, !p.poll);
+    turn_some(w->loop);
+    assert_int_equal(p.n_readable + p.n_writable, before + 1);
+    net_poll_free(NULL);
+    assert_null(net_poll_new(w->loop, -1, note_polled, &p, &e));
+    assert_int_equal(e.class, ERR_UNAVAILABLE);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -314,6 +364,7 @@ int main(void)
         TEST(test_a_signal_is_called_on_the_loop),
         TEST(test_run_returns_when_it_is_stopped),
         TEST(test_a_turn_says_when_nothing_is_left),
+        TEST(test_a_foreign_descriptor_is_watched_for_what_is_wanted),
         TEST(test_every_limit_has_a_name_and_a_metric_at_0),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
