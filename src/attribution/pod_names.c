@@ -11,7 +11,9 @@ enum { ENTRIES_MAX = 65536 /* of one folder, more are not looked at */, ID_CHARS
 static bool keep_names(struct attribution_pod_name *ret, struct str ns, struct str pod)
 {
     bool fits = ns.len && ns.len <= ATTRIBUTION_NAME_MAX && pod.len && pod.len <= ATTRIBUTION_NAME_MAX;
-    return fits && str_copy(ret->ns, sizeof(ret->ns), ns) && str_copy(ret->pod, sizeof(ret->pod), pod);
+    if (!fits || memchr(ns.ptr, '\0', ns.len) || memchr(pod.ptr, '\0', pod.len))
+        return false;
+    return str_copy(ret->ns, sizeof(ret->ns), ns) && str_copy(ret->pod, sizeof(ret->pod), pod);
 }
 
 bool attribution_pod_folder_parse(struct str name, struct attribution_pod_name *ret, struct str *ret_uid)
