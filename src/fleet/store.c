@@ -9,6 +9,8 @@
 #define AGE_MAX_NS       (INT64_C(1000000) * NS_PER_S) /* what is older is as old */
 #define AGE_LIMIT_MAX_NS (600 * NS_PER_S) /* ten times the slowest field's period: no agent makes readings eternal */
 
+#define NUMBER_MAX 1e30 /* of any field, and of its integral over centuries */
+
 static const struct snapshot_extremes nothing_read = {.low = 1, .high = 0};
 
 const char *fleet_node_state_name(enum fleet_node_state state)
@@ -50,7 +52,7 @@ static void reset_readings(struct fleet_reading *readings, size_t n)
 
 static bool is_good_number(double value)
 {
-    return isfinite(value) && value >= 0;
+    return isfinite(value) && value >= 0 && value <= NUMBER_MAX;
 }
 
 static bool has_good_numbers(const struct fleet_reading_message *m)
