@@ -131,7 +131,7 @@ static void test_a_row_stays_while_it_is_listed_and_goes_with_its_last_reason(vo
 static void test_rows_of_the_last_good_list_stay_while_the_kubelet_fails(void **state)
 {
     (void)state;
-    static const struct snapshot_holding one[] = {SHARED(GPU0, "a")};
+    const struct snapshot_holding one[] = {SHARED(GPU0, "a")};
     hold_in(SNAPSHOT_OWNERS_OK, one, 1);
     list_none(GPU0);
     look();
