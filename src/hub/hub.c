@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TRIGGERS_MAX = 20000 };
+enum { TRIGGERS_MAX = 20000, LOGGED_MAX = 20000 };
 
 static const struct metric_desc decisions_desc = {
     .name = "keda_gpu_scaler_decisions",
@@ -51,12 +51,21 @@ bool hub_is_settled(const struct hub *h)
 
 /* ---- log ---- */
 
+/* Once a change of state: updates come each second. */
 static void on_node(void *context, const struct fleet_node *node)
 {
-    (void)context;
-    if (log_is_on(LOG_DEBUG))
-        log_debug("fleet", "agent", LOG_STR("node", node->name), LOG_STR("address", node->address),
-                  LOG_STR("state", fleet_node_state_name(node->state)), LOG_STR("reason", node->text));
+    static char marks[FLEET_NODE_REFUSED + 1]; /* a place a state */
+    struct hub *h = context;
+    size_t len = strlen(node->address);
+    if (map_get(h->logged_states, node->address, len) == &marks[node->state])
+        return;
+    map_put(h->logged_states, node->address, len, &marks[node->state]);
+    if (node->state == FLEET_NODE_UP)
+        log_info("fleet", "agent is up", LOG_STR("node", node->name), LOG_STR("address", node->address),
+                 LOG_STR("version", node->version), LOG_INT("gpus", node->n_devices));
+    else
+        log_warn("fleet", "agent is not up", LOG_STR("node", node->name), LOG_STR("address", node->address),
+                 LOG_STR("state", fleet_node_state_name(node->state)), LOG_STR("reason", node->text));
 }
 
 static void on_told(void *context, const char *what, const struct err *error)
@@ -145,6 +154,8 @@ static void on_second(void *context)
         log_info("hub", "ready", LOG_BOOL("api", cluster_is_synced(h->cluster)),
                  LOG_BOOL("agents", fleet_is_synced(h->fleet)), LOG_INT("workloads", cluster_len(h->cluster)));
     }
+    if (h->config->max_devices_shown)
+        hub_want_shown(h);
     service_tick(h->service);
 }
 
@@ -235,6 +246,7 @@ static int start(struct hub *h, struct err *e)
         return -1;
     h->loop = daemon_loop(h->daemon);
     h->start_ns = net_now_ns(h->loop);
+    h->logged_states = map_new(LOGGED_MAX, NULL);
     build_service(h);
     if (start_fleet(h, e) < 0 || start_kube(h, e) < 0 || !(h->agents = hub_agents_new(h, e)))
         return -1;
@@ -253,6 +265,8 @@ static void stop(struct hub *h)
     cluster_free(h->cluster);
     kube_free(h->kube);
     fleet_free(h->fleet);
+    if (h->logged_states)
+        map_free(h->logged_states);
     workload_memory_free(h->loose);
     service_free(h->service);
     exporter_free(h->exporter);

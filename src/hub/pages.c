@@ -130,10 +130,21 @@ static void nodes_page(void *context, const struct net_get_request *request, str
 
 /* ---- GPUs ---- */
 
+static int want_newest(struct hub *h, enum snapshot_field field)
+{
+    return fleet_want(h->fleet, &(struct fleet_want){.field = field});
+}
+
+void hub_want_shown(struct hub *h)
+{
+    (void)want_newest(h, SNAPSHOT_UTILIZATION);
+    (void)want_newest(h, SNAPSHOT_MEMORY_USED);
+}
+
 /* The newest reading of a device, where it is fresh; NaN where not. */
 static double newest(struct hub *h, const struct fleet_node *n, const struct fleet_device *d, enum snapshot_field field)
 {
-    int want = fleet_want(h->fleet, &(struct fleet_want){.field = field});
+    int want = want_newest(h, field);
     bool is_there = want >= 0 && (size_t)want < n->n_wants;
     if (!is_there || !fleet_reading_is_fresh(n, (size_t)want, &d->readings[want], net_now_ns(h->loop)))
         return (double)NAN;

@@ -31,6 +31,7 @@ struct hub {
     struct net_timer *second;
     struct workload_memory *loose; /* of the last question about what is no ScaledObject */
     struct metric_family *decisions;
+    struct map *logged_states; /* by address: what was logged of each agent last */
     int64_t start_ns;
     bool is_ready;
 };
@@ -60,5 +61,7 @@ void hub_agents_free(struct hub_agents *a); /* accepts NULL */
 /* ---- pages.c: /metrics and /api/v1 ---- */
 
 void hub_add_pages(struct hub *h);
+/* What /metrics and /api/v1/gpus show of each GPU is asked for all the time. */
+void hub_want_shown(struct hub *h);
 
 #endif
