@@ -33,7 +33,7 @@ class Client:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(config)
         self.lines, self._news = [], threading.Condition()
-        self.process = spawn([DRIVER, path if kube or config is not None else "-"], 
+        self.process = spawn([DRIVER, path if kube or config is not None else "-"],
                              env={**os.environ, **SANITIZERS, "TIMEOUT_S": str(timeout_s), **(env or {})},
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         threading.Thread(target=self._read, daemon=True).start()
