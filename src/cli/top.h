@@ -48,6 +48,7 @@ struct top_pod {
     char uid[64];           /* "" where not known; with ns and name "" too: processes of no pod */
     bool is_listed;         /* the kubelet says that it holds the device; else only its processes are seen there */
     bool is_shared;         /* others may hold the device too */
+    int shares;             /* of a shared device that its containers have; 0 unknown or none */
     double utilization_percent, memory_used_bytes; /* of its own processes; NaN where not measured */
 };
 

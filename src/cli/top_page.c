@@ -123,6 +123,8 @@ static void read_owner(struct top_sample *sample, const struct promtext_read_sam
         return;
     pod->is_listed = true;
     pod->is_shared = str_equals(label(s, "sharing"), "shared");
+    int shares = number_label(s, "shares");
+    pod->shares += shares > 0 ? shares : 0;
 }
 
 /* Families of what a pod does on a device. */

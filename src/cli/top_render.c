@@ -124,7 +124,10 @@ static void add_pod(struct table *t, const struct top_pod *pod, enum top_view vi
         top_format_value(cell, sizeof(cell), (enum top_value)i, pod_value(pod, i));
         table_cell(t, cell, true);
     }
-    table_cell(t, sharing_of(pod), false);
+    int len = snprintf(cell, sizeof(cell), "%s", sharing_of(pod));
+    if (pod->shares > 1)
+        (void)snprintf(cell + len, sizeof(cell) - (size_t)len, " x%d", pod->shares);
+    table_cell(t, cell, false);
     if (view != TOP_VIEW_TABLE) {
         table_cell(t, "", false);
         table_cell(t, pod->uid, false);
@@ -194,6 +197,7 @@ static void render_pods(const struct top_device *d, bool has_pods, struct json *
         kv_text(j, "name", pod->name);
         kv_text(j, "uid", pod->uid);
         kv_text(j, "sharing", sharing_of(pod));
+        kv_number(j, "shares", pod->shares ? pod->shares : -1);
         json_kv_double(j, values[TOP_UTILIZATION].key, pod->utilization_percent);
         json_kv_double(j, values[TOP_MEMORY_USED].key, pod->memory_used_bytes);
         json_object_end(j);
@@ -274,7 +278,7 @@ void top_render_csv_header(struct buf *out)
                               "compute_instance,mig_profile,pci_bus_id,serial,status,age_seconds");
     for (size_t i = 0; i < TOP_VALUE_COUNT; i++)
         (void)buf_printf(out, ",%s", values[i].key);
-    (void)buf_append_str(out, ",pod_namespace,pod_name,pod_uid,pod_sharing\n");
+    (void)buf_append_str(out, ",pod_namespace,pod_name,pod_uid,pod_sharing,pod_shares\n");
 }
 
 /* Quoted where it must be; quotes are doubled. RFC 4180, 2.5 to 2.7 */
@@ -338,6 +342,7 @@ static void csv_row(const struct top_sample *sample, const struct top_device *d,
     for (size_t i = 0; i < TOP_VALUE_COUNT; i++)
         csv_number(out, pod ? pod_value(pod, i) : d->values[i]);
     csv_texts(out, last, ARRAY_LEN(last));
+    csv_number(out, pod && pod->shares ? pod->shares : (double)NAN);
     (void)buf_append_char(out, '\n');
 }
 

@@ -193,11 +193,15 @@ static void render_owners(struct page *page)
         const struct snapshot_holding *h =
             snapshot_owners_of(page->view.owners, page->view.snapshot->devices[i].uuid, &n);
         for (size_t k = 0; k < n; k++) {
+            char shares[16] = "";
+            if (h[k].is_shared)
+                (void)snprintf(shares, sizeof(shares), "%u", h[k].shares);
             const struct promtext_label labels[] = {{"pod_namespace", h[k].ns},
                                                     {"pod_name", h[k].pod},
                                                     {"container_name", h[k].container},
                                                     {"resource", h[k].resource},
                                                     {"sharing", h[k].is_shared ? "shared" : "exclusive"},
+                                                    {"shares", shares},
                                                     {"claim_namespace", h[k].claim_ns},
                                                     {"claim_name", h[k].claim}};
             page_sample(page, i, labels, ARRAY_LEN(labels), 1);

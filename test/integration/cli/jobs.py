@@ -1,14 +1,17 @@
 """`gpu-metrics` by its own name: its flags and forms, jobs of Slurm and Flux, and `top --job` beside it."""
 import csv
+import fcntl
 import io
 import json
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 
-from agent import NVMLSIM, PROGRAM, check
+from agent import NVMLSIM, PROGRAM, check, wait_until
 from program import Result, environment, run
 from suite import add, test
 from tops import SCENARIO, near, settings, top
@@ -77,6 +80,20 @@ def again():
             check(len(rows) == 11 and {row["index"] for row in rows} == {"0", "1"}, str(lines))
         else:
             check(lines[0].startswith("Environment : standalone  |  Node: node-1  |  Driver: 570.172.08"), str(lines))
+
+
+@test("gpu-metrics: SIGTERM while nobody reads ends it all the same")
+def stuck_reader():
+    with subprocess.Popen([LINK, "-format=json", "-interval", "100ms"], env=variables(None, "gpus: [{board: H100, count: 40}]\n"),
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        seen = []
+
+        def is_full():  # the pipe's pages are: what is in them grows no more, and a line does not end there
+            seen.append(struct.unpack("i", fcntl.ioctl(process.stdout, termios.FIONREAD, b"\0" * 4))[0])
+            return seen[-1] > 32768 and len(seen) > 20 and len(set(seen[-20:])) == 1
+        wait_until(is_full, "a full pipe")
+        process.send_signal(signal.SIGTERM)
+        check(process.wait(20) == 0, f"status {process.returncode}")
 
 
 @test("gpu-metrics as a table: as wide as its names, aligned")

@@ -236,16 +236,16 @@ static void test_csv_quotes_what_must_be_and_leaves_unknown_empty(void **state)
         "power_limit_watts,pcie_tx_bytes_per_second,pcie_rx_bytes_per_second,nvlink_tx_bytes_per_second,"
         "nvlink_rx_bytes_per_second,sm_clock_hertz,memory_clock_hertz,encoder_utilization_percent,"
         "decoder_utilization_percent,sm_activity_percent,sm_occupancy_percent,tensor_activity_percent,"
-        "dram_activity_percent,energy_joules,pod_namespace,pod_name,pod_uid,pod_sharing\n"
+        "dram_activity_percent,energy_joules,pod_namespace,pod_name,pod_uid,pod_sharing,pod_shares\n"
         "2026-11-30T14:02:19.123Z,node-1,570.172.08,0,GPU-0,\"NVIDIA \"\"H100\"\", "
         "80GB\",gpu,,,,,00000000:3B:00.0,165,ok,"
-        "0.25,29,,,21474836480,,,,48,308.5,,209715200,,,,,,,,,,,,,,,,\n"
+        "0.25,29,,,21474836480,,,,48,308.5,,209715200,,,,,,,,,,,,,,,,,\n"
         "2026-11-30T14:02:19.123Z,node-1,570.172.08,1,GPU-1,Karte f\xc3\xbcr "
-        "1,gpu,,,,,,,lost,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
+        "1,gpu,,,,,,,lost,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
         "2026-11-30T14:02:19.123Z,node-1,570.172.08,2,GPU-2,NVIDIA "
-        "H100,mig_parent,,,,,,,ok,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
+        "H100,mig_parent,,,,,,,ok,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
         "2026-11-30T14:02:19.123Z,node-1,570.172.08,2,MIG-2a,NVIDIA H100,mig,GPU-2,7,0,1g.10gb,,,ok,"
-        ",,70,,0,,,,,,,,,,,,,,,,,,,,,,,\n");
+        ",,70,,0,,,,,,,,,,,,,,,,,,,,,,,,\n");
     top_sample_fini(&s);
 }
 
@@ -259,9 +259,9 @@ static const char pods_page[] =
     "keda_gpu_scaler_gpu_info{gpu=\"1\",uuid=\"GPU-1\",product=\"T4\",kind=\"gpu\"} 1\n"
     "keda_gpu_scaler_gpu_info{gpu=\"2\",uuid=\"GPU-2\",product=\"T4\",kind=\"gpu\"} 1\n"
     "keda_gpu_scaler_gpu_owner_info{gpu=\"0\",uuid=\"GPU-0\",pod_namespace=\"ml\",pod_name=\"a\","
-    "container_name=\"c1\",sharing=\"shared\"} 1\n"
+    "container_name=\"c1\",sharing=\"shared\",shares=\"2\"} 1\n"
     "keda_gpu_scaler_gpu_owner_info{gpu=\"0\",uuid=\"GPU-0\",pod_namespace=\"ml\",pod_name=\"a\","
-    "container_name=\"c2\",sharing=\"shared\"} 1\n"
+    "container_name=\"c2\",sharing=\"shared\",shares=\"1\"} 1\n"
     "keda_gpu_scaler_gpu_owner_info{gpu=\"0\",uuid=\"GPU-0\",pod_namespace=\"ml\",pod_name=\"b\","
     "container_name=\"c\",sharing=\"shared\"} 1\n"
     "keda_gpu_scaler_gpu_owner_info{gpu=\"1\",uuid=\"GPU-1\",pod_namespace=\"ml\",pod_name=\"d\","
@@ -284,7 +284,7 @@ static void test_pods_stand_below_their_device_and_unmeasured_ones_have_no_value
     assert_string_equal(buf_cstr(&out),
                         "GPU    NAME        UTIL   GR-ACT   MEM-USED   MEM-TOTAL   TEMP   POWER   LIMIT   STATUS\n"
                         "0      T4             -        -          -           -      -       -       -   ok\n"
-                        " pod    ml/a        29%        -     1.0GiB           -      -       -       -   shared\n"
+                        " pod    ml/a        29%        -     1.0GiB           -      -       -       -   shared x3\n"
                         " pod    ml/b          -        -          -           -      -       -       -   shared\n"
                         " pod    (no pod)      -        -     1.0MiB           -      -       -       -   -\n"
                         "1      T4             -        -          -           -      -       -       -   ok\n"
@@ -300,18 +300,19 @@ static void test_pods_are_data_too(void **state)
     struct buf out BUF_AUTO;
     buf_init(&out, 1 << 16);
     top_render_json(&s, NULL, 0, &out);
-    assert_non_null(strstr(buf_cstr(&out),
-                           "\"pods\":[{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"u1\",\"sharing\":\"shared\","
-                           "\"utilization_percent\":29,\"memory_used_bytes\":1073741824},"
-                           "{\"namespace\":\"ml\",\"name\":\"b\",\"uid\":null,\"sharing\":\"shared\","
-                           "\"utilization_percent\":null,\"memory_used_bytes\":null},"
-                           "{\"namespace\":null,\"name\":null,\"uid\":null,\"sharing\":null,"
-                           "\"utilization_percent\":null,\"memory_used_bytes\":1048576}]}"));
+    assert_non_null(
+        strstr(buf_cstr(&out),
+               "\"pods\":[{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"u1\",\"sharing\":\"shared\",\"shares\":3,"
+               "\"utilization_percent\":29,\"memory_used_bytes\":1073741824},"
+               "{\"namespace\":\"ml\",\"name\":\"b\",\"uid\":null,\"sharing\":\"shared\",\"shares\":null,"
+               "\"utilization_percent\":null,\"memory_used_bytes\":null},"
+               "{\"namespace\":null,\"name\":null,\"uid\":null,\"sharing\":null,\"shares\":null,"
+               "\"utilization_percent\":null,\"memory_used_bytes\":1048576}]}"));
     assert_non_null(strstr(buf_cstr(&out), "\"pods\":[]}]}\n")); /* of GPU-2: known to have none */
     buf_reset(&out);
     top_render_csv(&s, &out);
     assert_non_null(
-        strstr(buf_cstr(&out), ",0,GPU-0,T4,pod,,,,,,,ok,,29,,,1073741824,,,,,,,,,,,,,,,,,,,,ml,a,u1,shared\n"));
+        strstr(buf_cstr(&out), ",0,GPU-0,T4,pod,,,,,,,ok,,29,,,1073741824,,,,,,,,,,,,,,,,,,,,ml,a,u1,shared,3\n"));
     top_sample_fini(&s);
 }
 
