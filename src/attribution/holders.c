@@ -15,8 +15,7 @@ struct row {
     struct attribution_pod_name name; /* "" not known */
     char pod_uid[ATTRIBUTION_UID_MAX];
     int64_t since_ns;
-    struct snapshot_device *use;       /* in the store; NULL where processes are not looked at */
-    int64_t memory_ns, utilization_ns; /* of the newest readings recorded */
+    struct snapshot_device *use; /* in the store; NULL where processes are not looked at */
     struct snapshot_minutes minutes;
     uint32_t device_id;
     size_t place; /* of the device in the snapshot */
@@ -311,26 +310,22 @@ static void record_one(const struct pass *pass, struct row *r, enum snapshot_fie
         snapshot_store_fail(r->use, field, SNAPSHOT_FAILED);
 }
 
+/* The same reading recorded twice is one: it stands for the time since the one before it. */
 static void record(const struct pass *pass, struct row *r)
 {
     const struct snapshot_device *d = &pass->s->devices[r->place];
     const struct census *c = &pass->h->census.items[r->place];
-    if (d->process_list.status == SNAPSHOT_UNSUPPORTED) {
+    if (d->process_list.status == SNAPSHOT_UNSUPPORTED)
         snapshot_store_fail(r->use, SNAPSHOT_MEMORY_USED, SNAPSHOT_UNSUPPORTED);
-    } else if (d->process_list.status == SNAPSHOT_OK && d->process_list.taken_ns > r->memory_ns) {
+    else if (d->process_list.status == SNAPSHOT_OK)
         record_one(pass, r, SNAPSHOT_MEMORY_USED, r->memory_bytes,
                    is_accounted(pass, r, &c->memory) && !r->n_without_memory, d->process_list.taken_ns);
-        r->memory_ns = d->process_list.taken_ns;
-    }
-    if (d->process_utilization.status == SNAPSHOT_UNSUPPORTED || d->kind == SNAPSHOT_MIG) {
+    if (d->process_utilization.status == SNAPSHOT_UNSUPPORTED || d->kind == SNAPSHOT_MIG)
         snapshot_store_fail(r->use, SNAPSHOT_UTILIZATION, SNAPSHOT_UNSUPPORTED);
-    } else if (d->process_list.status == SNAPSHOT_OK && d->process_utilization.status == SNAPSHOT_OK &&
-               d->process_utilization.taken_ns > r->utilization_ns) {
+    else if (d->process_list.status == SNAPSHOT_OK && d->process_utilization.status == SNAPSHOT_OK)
         record_one(pass, r, SNAPSHOT_UTILIZATION, r->utilization < 100 ? r->utilization : 100,
                    is_accounted(pass, r, &c->utilization) && !r->n_without_utilization,
                    d->process_utilization.taken_ns);
-        r->utilization_ns = d->process_utilization.taken_ns;
-    }
 }
 
 static bool fresh_value(const struct snapshot *s, const struct snapshot_device *d, enum snapshot_field field,

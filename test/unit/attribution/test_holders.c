@@ -182,6 +182,9 @@ static void test_a_pod_that_is_not_listed_is_news_once(void **state)
     (void)state;
     put_in_pod(11, UID_A, ID_A);
     put_process(12, 1, HOST);
+    list(GPU0, {12, 1, 2});
+    look();
+    assert_false(rig.has_news);
     list(GPU0, {11, 1, 2}, {12, 1, 2});
     look();
     assert_true(rig.has_news);
@@ -250,7 +253,9 @@ static void test_of_a_mig_device_only_memory_is_told(void **state)
     (void)state;
     hold(ALONE(MIG, "a"), ALONE(GPU0, "b"));
     put_in_pod(11, UID_A, ID_A);
-    list(MIG, {11, 100, -1});
+    list(MIG, {11, 100, 5});
+    device(MIG)->process_utilization.status = SNAPSHOT_OK; /* whatever a driver makes up */
+    device(MIG)->process_utilization.taken_ns = rig.now_ns;
     list_none(GPU0);
     look();
     assert_seen("GPU-0 ml/b ? L0 0 0; MIG-3 ml/a a L1 - 100");
@@ -288,6 +293,21 @@ static void test_a_device_whose_processes_are_not_given_measures_nobody(void **s
     assert_seen("GPU-0 ml/a ? LS0 0 0; GPU-1 ml/b ? L0 - -");
     assert_null(seen()->holders[1].use);
     assert_sight(SNAPSHOT_SIGHT_OK, "");
+}
+
+static void test_while_processes_are_left_out_of_the_snapshot_nobody_is_measured(void **state)
+{
+    (void)state;
+    hold(ALONE(GPU1, "b"));
+    struct use *many = mem_new_array(SNAPSHOT_PROCESSES_MAX + 1, sizeof(*many));
+    for (uint32_t i = 0; i <= SNAPSHOT_PROCESSES_MAX; i++)
+        many[i] = (struct use){.pid = i + 1, .memory = 1, .utilization = 1};
+    list_n(GPU0, many, SNAPSHOT_PROCESSES_MAX + 1);
+    list_none(GPU1);
+    look();
+    assert_int_equal(rig.snapshot->n_processes_dropped, 1);
+    assert_seen("GPU-0 / ? S8192 - -; GPU-1 ml/b ? L0 - -");
+    free(many);
 }
 
 static void test_rows_beyond_the_ceiling_are_left_out_and_counted(void **state)
@@ -418,6 +438,7 @@ int main(void)
         T(test_what_the_driver_does_not_say_of_one_process_is_not_known_of_the_pod),
         T(test_more_than_100_percent_is_100),
         T(test_a_device_whose_processes_are_not_given_measures_nobody),
+        T(test_while_processes_are_left_out_of_the_snapshot_nobody_is_measured),
         T(test_rows_beyond_the_ceiling_are_left_out_and_counted),
         T(test_memory_of_a_device_held_alone_is_the_devices),
         T(test_memory_on_a_shared_device_is_own_of_own_and_free),
