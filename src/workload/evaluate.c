@@ -125,7 +125,10 @@ static void evaluate_workload(struct look *look, struct workload_answer *ret)
 {
     struct err refused = {.class = ERR_NONE};
     const struct kube_hpa_metric *metric;
-    int found = workload_find_hpa(look->trigger, look->facts, &ret->hpa, &metric, &refused);
+    if (workload_find_hpa(look->trigger, look->facts, &ret->hpa, &metric, &refused) == 0 &&
+        look->facts->hpa_state == WORKLOAD_HPA_NOT_READ && !ret->hpa.has_modifiers)
+        (void)err_set(&refused, ERR_UNAVAILABLE,
+                      "not yet: HPAs have not been read, and type and target come from them");
     look->rules = workload_rules(look->trigger, look->facts);
     look->rules.target = ret->hpa.target;
     if (!workload_observe(look)) {
@@ -136,7 +139,8 @@ static void evaluate_workload(struct look *look, struct workload_answer *ret)
     evaluate_pods(look, ret);
     scaling_for_hpa(&ret->hpa, &ret->result, &ret->sent);
     ret->value = ret->sent.value;
-    ret->value_error = found < 0 && ret->result.error.class == ERR_NONE ? refused : ret->sent.error;
+    bool is_refused = refused.class != ERR_NONE && ret->result.error.class == ERR_NONE;
+    ret->value_error = is_refused && ret->result.rule != SCALING_RULE_ZERO ? refused : ret->sent.error;
     if (ret->value_error.class != ERR_NONE) {
         ret->value = 0;
         add_reasons(look, &ret->result, &ret->value_error);

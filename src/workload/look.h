@@ -49,6 +49,7 @@ struct pod_memory {
     uint64_t look;            /* the last one that saw it */
     int64_t missing_since_ns; /* -1: nothing that it needs is missing */
     struct scaling_maybe last_good;
+    struct snapshot_minutes *minutes; /* of memory, of GPUs that are simulated and given; NULL */
 };
 
 /* Places beyond it count as seen just now. */
@@ -116,9 +117,13 @@ bool workload_find_devices(const struct look *look, size_t index, size_t *ret_n_
  * are set (the window's, with counts of holders and ages). */
 void workload_read_devices(const struct look *look, struct workload_input *input, const struct signal *signal,
                            enum span span, struct scaling_device *scratch, struct scaling_pod_value *ret);
+/* ---- past.c ---- */
+
+/* A reading of the memory of a pod whose GPUs are simulated and given to it. */
+void workload_note_memory(struct pod_memory *m, double value, int64_t now_ns);
 /* Lowest and highest memory since the pod became Ready `ready_age_s` ago. */
-void workload_read_memory(const struct look *look, const struct workload_input *input, double ready_age_s,
-                          struct scaling_memory *ret);
+void workload_read_memory(const struct look *look, const struct workload_input *input, const struct pod_memory *noted,
+                          double ready_age_s, struct scaling_memory *ret);
 
 /* ---- hpa.c ---- */
 

@@ -12,6 +12,7 @@ static void free_pod(void *value)
 {
     struct pod_memory *p = value;
     free(p->uid);
+    free(p->minutes);
     free(p);
 }
 

@@ -309,7 +309,10 @@ static double memory_age(const struct look *look, const struct workload_pod *p, 
 static void read_memory(const struct look *look, struct workload_input *input, struct scaling_pod *pod,
                         struct scaling_device *scratch)
 {
-    workload_read_memory(look, input, memory_age(look, input->pod, pod), &pod->memory);
+    struct pod_memory *m = workload_pod_memory(look->memory, input->pod);
+    if (!input->devices[0].holder)
+        workload_note_memory(m, pod->load.window.value, look->now_ns);
+    workload_read_memory(look, input, m, memory_age(look, input->pod, pod), &pod->memory);
     if (look->n_signals > ASKED_UTILIZATION)
         pod->memory.utilization = read_load(look, input, &look->signals[ASKED_UTILIZATION], pod, scratch);
 }
