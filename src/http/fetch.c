@@ -9,7 +9,7 @@
 #include <curl/curl.h>
 #include <string.h>
 
-enum { IDLE_CONNECTIONS_MAX = 32, IDLE_CONNECTION_S = 90, KEEPALIVE_S = 15, KEEPALIVE_INTERVAL_S = 5 };
+enum { IDLE_CONNECTIONS_MAX = 32, IDLE_CONNECTION_S = 90, KEEPALIVE_S = 15, KEEPALIVE_INTERVAL_S = 5, CONNECT_S = 10 };
 
 struct http_fetch {
     struct http_client *client;
@@ -324,7 +324,8 @@ static void set_connection(struct http_fetch *fetch)
 {
     CURL *easy = fetch->easy;
     (void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* never wait for a resolver's thread */
+    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);                  /* never wait for a resolver's thread */
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S); /* whatever the caller's deadlines */
     (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_S);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);

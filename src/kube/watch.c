@@ -13,7 +13,8 @@ enum {
     HEALTHY_S = 90,
     LINE_EXTRA_BYTES = 4096, /* of an event around its object */
     BACKOFF_MAX_S = 30,
-    LOST_AFTER = 4, /* answered watches that failed in a row: list again */
+    GOOD_S = 10,    /* a watch that lasted so long was good */
+    LOST_AFTER = 4, /* refused watches since the last list: list again */
 };
 
 /* What is known to be there. */
@@ -40,7 +41,8 @@ struct kube_watch {
     bool has_broken; /* broken says why the body was refused */
     struct err broken;
     int depth;           /* callbacks of ours on the stack */
-    unsigned n_failures; /* in a row */
+    unsigned n_failures; /* in a row, until a watch has proved good */
+    unsigned n_refused;  /* watches since the last list */
     int64_t heard_ns, opened_ns;
 };
 
@@ -345,7 +347,7 @@ static int read_list_meta(struct kube_watch *w, struct err *e)
 static void list_ended(struct kube_watch *w)
 {
     w->must_list = false;
-    w->n_failures = 0;
+    w->n_refused = 0;
     sweep(w);
     if (w->is_freed)
         return;
@@ -496,8 +498,10 @@ static void watch_failed(struct kube_watch *w, const struct err *error)
     bool is_open = status >= 200 && status < 300;
     bool is_expired = status == 410 || (w->has_broken && w->broken.class == ERR_NONE);
     bool is_silent = is_open && error->class == ERR_DEADLINE_EXCEEDED;
-    if (is_expired || (status >= 300 && status < 500 && status != 429) ||
-        (status != 0 && w->n_failures + 1 >= LOST_AFTER))
+    w->n_refused += status != 0 && !is_open;
+    if (is_open && net_now_ns(w->k->loop) - w->opened_ns >= GOOD_S * NS_PER_S)
+        w->n_failures = 0;
+    if (is_expired || (status >= 300 && status < 500 && status != 429) || w->n_refused >= LOST_AFTER)
         forget_place(w);
     count_restart(w, is_expired ? KUBE_RESTART_EXPIRED : is_silent ? KUBE_RESTART_SILENT : KUBE_RESTART_ERROR);
     if (is_expired)

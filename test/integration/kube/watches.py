@@ -344,3 +344,17 @@ def _():
         kube.clear_faults()
         kube.put(pod("q"))
         client.until("^changed 0 a/q", skipping=True)
+
+
+@test("a server that ends every watch with an error is not listed in a hurry")
+def _():
+    with FakeKube() as kube, Client(kube) as client:
+        kube.fault(verb="watch", body='{"type":"ERROR","object":{"kind":"Status","code":410,"message":"gone"}}\n')
+        client.watch()
+        client.until("^synced")
+        client.until("^synced", 7, skipping=True)
+        client.say("skip 2", "now")  # the pause is up to 30 s by now; a pause of up to 1 s would be over many times
+        before = kube.count("list")
+        for _ in range(10):
+            client.ask("now", "^now")
+        check(kube.count("list") - before <= 1, "it lists in a hurry")

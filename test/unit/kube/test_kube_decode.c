@@ -424,7 +424,7 @@ static void test_wrong_types_are_errors_that_name_the_field(void **state)
          "spec.behavior.scaleUp.policies[0].type is neither Pods nor Percent"},
         {KUBE_HPA,
          "{" META ",\"spec\":{\"behavior\":{\"scaleUp\":{\"policies\":[{\"type\":\"Pods\"},{\"type\":\"Pods\"},{"
-                  "\"type\":\"Pods\"},"
+         "\"type\":\"Pods\"},"
          "{\"type\":\"Pods\"},{\"type\":\"Pods\"},{\"type\":\"Pods\"},{\"type\":\"Pods\"},{\"type\":\"Pods\"},{"
          "\"type\":\"Pods\"}]}}}}",
          "spec.behavior.scaleUp.policies has more than 8 policies"},
