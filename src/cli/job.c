@@ -7,7 +7,7 @@
 
 const char *job_environment_name(enum job_environment environment)
 {
-    static const char *const names[] = {"standalone", "kubernetes", "slurm", "flux"};
+    static const char *const names[] = {"standalone", "k8s", "slurm", "flux"};
     return names[environment];
 }
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 enum job_environment { JOB_STANDALONE, JOB_KUBERNETES, JOB_SLURM, JOB_FLUX };
-/* "standalone", "kubernetes", "slurm" or "flux". */
+/* "standalone", "k8s", "slurm" or "flux", as the reference implementation calls them. */
 const char *job_environment_name(enum job_environment environment);
 /* A value of --env: "auto" gives the first that its variable shows (Slurm, Flux, Kubernetes, then standalone). -1 for
  * any other word. */

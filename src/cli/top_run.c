@@ -19,6 +19,7 @@
 enum { PAGE_MAX = 16 << 20, ANSWER_MAX = 16 << 20 };
 #define STUCK_NS      (5 * NS_PER_S)  /* a call that does not return; as the agent's warning has it */
 #define PODS_EVERY_NS (10 * NS_PER_S) /* as the agent asks the kubelet */
+#define PODS_WAIT_NS  (2 * NS_PER_S)  /* at most: devices are not held up by a kubelet */
 
 struct top {
     const struct top_run_config *config;
@@ -81,7 +82,8 @@ static void read_pods(struct top *t)
     t->owners_due_ns = now_ns + PODS_EVERY_NS;
     snapshot_owners_unref(t->owners);
     t->owners = NULL;
-    if (kubelet_list(path, t->config->timeout_ns, &answer, &e) == 0)
+    int64_t wait_ns = t->config->timeout_ns < PODS_WAIT_NS ? t->config->timeout_ns : PODS_WAIT_NS;
+    if (kubelet_list(path, wait_ns, &answer, &e) == 0)
         t->owners = attribution_parse((struct str){answer.data ? answer.data : "", answer.len}, t->sampling.newest,
                                       time_mono_ns(), &e);
 }

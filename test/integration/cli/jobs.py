@@ -164,7 +164,7 @@ def contexts():
     rows = [(SLURM, {"orchestrator": "slurm", "node": "n7", "job_id": "42", "task_rank": 3, "partition": "gpu"}),
             (FLUX, {"orchestrator": "flux", "job_id": "f9", "task_rank": 0, "flux_uri": "local:///run/flux/local"}),
             ({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "POD_NAME": "p", "POD_NAMESPACE": "ml"},
-             {"orchestrator": "kubernetes", "node": "node-1", "pod_name": "p", "namespace": "ml"})]
+             {"orchestrator": "k8s", "node": "node-1", "pod_name": "p", "namespace": "ml"})]
     for env, want in rows:
         got = document(env=env, scenario=FOUR)["environment"]
         check(got | want == got, f"{got}, want {want}")

@@ -51,6 +51,15 @@ static void test_the_environment_is_the_first_that_shows(void **state)
     }
 }
 
+static void test_environments_have_the_names_that_parsers_know(void **state)
+{
+    (void)state;
+    assert_string_equal(job_environment_name(JOB_STANDALONE), "standalone");
+    assert_string_equal(job_environment_name(JOB_KUBERNETES), "k8s");
+    assert_string_equal(job_environment_name(JOB_SLURM), "slurm");
+    assert_string_equal(job_environment_name(JOB_FLUX), "flux");
+}
+
 static void describe(const char *environment, enum job_environment kind, int64_t device, struct buf *out)
 {
     struct job_plan plan;
@@ -217,6 +226,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_environment_is_the_first_that_shows),
+        cmocka_unit_test(test_environments_have_the_names_that_parsers_know),
         cmocka_unit_test(test_the_plan_is_what_scheduler_and_cuda_say),
         cmocka_unit_test(test_the_context_comes_from_the_environments_own_variables),
         cmocka_unit_test(test_a_plan_finds_its_devices),
