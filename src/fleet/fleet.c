@@ -140,7 +140,7 @@ static int64_t later(int64_t a, int64_t b)
 static void wants_changed(struct fleet *f, int64_t now_ns)
 {
     f->generation++;
-    f->spread_from_ns = later(now_ns, f->spread_from_ns + FLEET_SPREAD_NS);
+    f->spread_from_ns = f->n_peers ? later(now_ns, f->spread_from_ns + FLEET_SPREAD_NS) : now_ns - FLEET_SPREAD_NS;
 }
 
 static bool is_idle(const struct fleet_place *p, int64_t now_ns)
