@@ -1,7 +1,8 @@
 /* All agents together: who ought to report, when each is dialled, what is asked of them, and their nodes by name. One
  * stream's life is stream.c's. */
-#include "fleet/fleet_private.h"
+#include "fleet/fleet.h"
 
+#include "fleet/fleet_private.h"
 #include "fleet/wire.h"
 
 #include <assert.h>

@@ -93,12 +93,10 @@ static void *pool_realloc(void *old, size_t size, void *context)
     if (!old && is_frame && !share->frame && (share->frame = take_frame(share->pool)) != NULL)
         return share->frame;
     if (!old || old != share->frame)
-        return realloc(old, size);
+        return mem_resize(old, size, 1);
     if (size <= share->pool->frame_bytes)
         return old;
-    void *moved = malloc(size);
-    if (!moved)
-        return NULL;
+    void *moved = mem_resize(NULL, size, 1);
     memcpy(moved, old, share->pool->frame_bytes);
     give_frame(share);
     return moved;
@@ -112,7 +110,7 @@ static void *pool_malloc(size_t size, void *context)
 static void *pool_calloc(size_t n, size_t size, void *context)
 {
     (void)context;
-    return calloc(n, size);
+    return mem_new_array(n, size);
 }
 
 static void pool_free(void *old, void *context)
