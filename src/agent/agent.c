@@ -31,9 +31,12 @@ static void on_owners(void *context, const struct snapshot_owners *owners)
     agent_log_owners(context, owners);
 }
 
+/* Streams see a snapshot together with what pods do in it. Should /proc not answer, on_second goes on without. */
 static void on_holders(void *context, const struct snapshot_holders *holders)
 {
-    agent_log_sight(context, holders);
+    struct agent *a = context;
+    agent_log_sight(a, holders);
+    service_tick(a->service);
 }
 
 /* Ids of devices are never used again: the same ids are the same devices. */
@@ -66,9 +69,10 @@ static void on_wakeup(void *context)
     if (a->attribution && !has_same_devices(previous, fresh))
         attribution_refresh(a->attribution);
     if (a->attribution)
-        attribution_observe(a->attribution, fresh);
+        attribution_observe(a->attribution, fresh); /* on_holders follows */
+    else
+        service_tick(a->service);
     snapshot_unref(previous);
-    service_tick(a->service);
 }
 
 /* For people who look for the reason of a value. What there is none of shows as NaN or unknown, not as 0 or false. */

@@ -78,6 +78,8 @@ static const struct row {
      false},
     {"v1: the systemd hierarchy is the daemon's own",
      "4:memory:/kubepods/pod" UID "/" ID "\n1:name=systemd:/system.slice/containerd.service\n", UID, ID, false},
+    {"v1: a node in docker whose systemd hierarchy is the outer container's",
+     "4:misc:/kubepods/pod" UID "\n1:name=systemd:/docker/" ID "\n", UID, "", false},
     {"hybrid",
      "9:memory:/kubepods/pod" UID "/" ID "\n1:name=systemd:/kubepods/pod" UID "/" ID
      "\n0::/system.slice/containerd.service\n",

@@ -163,6 +163,21 @@ static void test_a_pod_that_comes_back_under_its_name_is_a_new_one(void **state)
     assert_int_equal(seen()->holders[0].since_ns, rig.now_ns);
 }
 
+static void test_of_two_pods_of_one_name_the_newer_is_the_one_that_is_listed(void **state)
+{
+    (void)state;
+    hold(SHARED(GPU0, "a"));
+    name_pod("ml", "a", UID_C);
+    put_in_pod(12, UID_C, ID_B);
+    list(GPU0, {12, 7, 8});
+    look();
+    put_in_pod(11, UID_A, ID_A);
+    pass_time(5 * NS_PER_S);
+    list(GPU0, {11, 100, 30}, {12, 7, 8});
+    look();
+    assert_seen("GPU-0 ml/a a LS1 30 100; GPU-0 ml/a c S1 8 7");
+}
+
 static void test_a_device_that_is_gone_takes_its_rows_along(void **state)
 {
     (void)state;
@@ -429,6 +444,7 @@ int main(void)
         T(test_a_row_stays_while_it_is_listed_and_goes_with_its_last_reason),
         T(test_rows_of_the_last_good_list_stay_while_the_kubelet_fails),
         T(test_a_pod_that_comes_back_under_its_name_is_a_new_one),
+        T(test_of_two_pods_of_one_name_the_newer_is_the_one_that_is_listed),
         T(test_a_device_that_is_gone_takes_its_rows_along),
         T(test_a_pod_that_is_not_listed_is_news_once),
         T(test_means_and_peaks_of_a_pod_are_those_of_any_reading),

@@ -227,6 +227,41 @@ static void test_in_a_nested_node_samples_of_what_is_not_listed_are_nobodys(void
     assert_int_equal(seen()->holders[2].n_processes, 0); /* of b */
 }
 
+static void test_in_a_nested_node_processes_that_have_ended_do_not_end_the_proof(void **state)
+{
+    (void)state;
+    put_self(NESTED, "0::/\n");
+    put_in_pod(11, UID_A, ID_A);
+    put_in_pod(12, UID_A, ID_A);
+    list(GPU0, {11, 100, 30}, {12, 100, 30});
+    look();
+    end_process(11);
+    end_process(12);
+    for (int i = 0; i < 5; i++) {
+        pass_time(5 * NS_PER_S);
+        list(GPU0, {11, 100, 30}, {12, 100, 30});
+        look();
+    }
+    assert_seen("GPU-0 ml/a a S2 60 200");
+}
+
+static void test_in_a_nested_node_a_process_is_told_while_it_is_listed_on_any_device(void **state)
+{
+    (void)state;
+    put_self(NESTED, "0::/\n");
+    put_in_pod(11, UID_A, ID_A);
+    list(GPU0, {11, -1, 30});
+    list(GPU1, {11, 100, 5});
+    look();
+    assert_int_equal(seen()->n_unattributed, 0);
+    assert_seen("GPU-0 ml/a a S1 30 -; GPU-1 ml/a a S1 5 100");
+    pass_time(5 * NS_PER_S);
+    list(GPU0, {11, -1, 30});
+    list(GPU1, {11, -1, 5});
+    look();
+    assert_int_equal(seen()->n_unattributed, 2);
+}
+
 static void test_a_process_of_the_own_pod_proves_nothing(void **state)
 {
     (void)state;
@@ -309,6 +344,8 @@ int main(void)
         T(test_in_a_nested_node_pids_of_another_namespace_prove_nothing),
         T(test_in_a_nested_node_a_proof_ends_when_looks_in_a_row_speak_against_it),
         T(test_in_a_nested_node_samples_of_what_is_not_listed_are_nobodys),
+        T(test_in_a_nested_node_processes_that_have_ended_do_not_end_the_proof),
+        T(test_in_a_nested_node_a_process_is_told_while_it_is_listed_on_any_device),
         T(test_a_process_of_the_own_pod_proves_nothing),
         T(test_a_driver_that_lists_no_processes_is_said),
         T(test_it_can_go_while_a_look_is_under_way),
