@@ -67,8 +67,10 @@ static void add(struct http_fetch *fetch)
 
 static void destroy(struct http_client *client)
 {
-    while (client->fetches)
-        take_apart(client->fetches);
+    for (struct http_fetch *fetch = client->fetches, *next; fetch; fetch = next) {
+        next = fetch->next;
+        take_apart(fetch);
+    }
     (void)curl_multi_cleanup(client->multi);
     net_timer_free(client->timer);
     free(client->ca);

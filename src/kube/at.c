@@ -105,7 +105,7 @@ const char *kube_at_text(struct kube_reader *r, const struct kube_at *up, const 
 const char *kube_at_item_text(struct kube_reader *r, const struct kube_at *array, size_t i)
 {
     const struct kube_at at = {.up = array, .index = i, .json = r->is_failed ? NULL : json_array_get(array->json, i)};
-    if (at.json && json_is_string(at.json))
+    if (json_is_string(at.json))
         return copy_text(r, at.json);
     if (at.json)
         kube_refuse(r, &at, NULL, "is not a text");

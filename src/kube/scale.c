@@ -365,15 +365,15 @@ void kube_get_cancel(struct kube_get *get)
 
 void kube_gets_free(struct kube *k)
 {
-    while (k->gets) {
-        struct kube_get *get = k->gets;
+    for (struct kube_get *get = k->gets, *next; get; get = next) {
+        next = get->next;
         unlink_get(get);
         free_get(get);
     }
-    while (k->apis) {
-        struct kube_api *api = k->apis;
-        k->apis = api->next;
+    for (struct kube_api *api = k->apis, *next; api; api = next) {
+        next = api->next;
         free_api(api);
     }
+    k->apis = NULL;
     net_defer_cancel(k->loop, k);
 }

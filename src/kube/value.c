@@ -150,8 +150,11 @@ static int cut_clock(struct str *rest, double *ret_s)
     if (cut_char(rest, ".,")) {
         if (rest->len == 0 || !is_digit(*rest->ptr))
             return -1;
-        for (int digit; (digit = cut_number(rest, 1)) >= 0; place /= 10)
+        int digit;
+        while ((digit = cut_number(rest, 1)) >= 0) {
             fraction += digit * place;
+            place /= 10;
+        }
     }
     *ret_s = hour * 3600 + minute * 60 + second + fraction;
     return 0;
