@@ -9,8 +9,12 @@ import time
 
 sys.dont_write_bytecode = True
 
+from rig import settings  # noqa: E402
+
+import cache  # noqa: E402  (of the integration tests)
+
 import scenarios  # noqa: E402  (registers them)
-from rig import cluster, procs, runner, settings, wait  # noqa: E402
+from rig import cluster, procs, runner, wait  # noqa: E402
 from rig import scenario as registry  # noqa: E402
 
 
@@ -77,6 +81,8 @@ def main():
         for title, function in registry.ALL:
             print(f"{function.__name__:24}  {title}")
         return 0
+    cache.enter_python(__file__)
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "false"  # children are forked and run other programs at once
     for missing in (path for path in (settings.PROGRAM, settings.NVML_LIBRARY) if not path.exists()):
         sys.exit(f"{missing} does not exist: run `make` first")
     return _run(arguments, {name: pathlib.Path(folder) for name, folder in (t.split("=", 1) for t in arguments.tool)})

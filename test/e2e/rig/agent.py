@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import ssl
+import zlib
 
 from . import procs, settings, wait
 
@@ -17,12 +18,21 @@ class Gpus:
 
     def __init__(self, path, loads):
         self._path = path
+        self._seed = zlib.crc32(str(path).encode())
         self.set(loads)
 
-    def set(self, loads, fault=None):
-        """Rewrites the scenario file in one step; the simulation takes it over while it runs. `fault` strikes all boards."""
+    def uuid(self, index):
+        return f"GPU-{self._seed:08x}-0000-4000-8000-{index:012x}"
+
+    def set(self, loads, fault=None, processes=None):
+        """Rewrites the scenario file in one step; the simulation takes it over while it runs. `fault` strikes all boards;
+        processes: {index: [(pid, its share of the board in percent)]}."""
         lines = ["gpus:"]
-        lines += [f"  - {{board: A100-40, utilization: {load or 0}}}" for load in loads]
+        for index, load in enumerate(loads):
+            listed = ", ".join(f"{{pid: {pid}, memory_mib: 1000, sm: {share:g}}}"
+                               for pid, share in (processes or {}).get(index, []))
+            lines.append(f"  - {{board: A100-40, uuid: {self.uuid(index)}, utilization: {load or 0:g}"
+                         + (f", processes: [{listed}]" if listed else "") + "}")
         faults = [f"  - {{fault: lost, gpu: {index}}}" for index, load in enumerate(loads) if load is None]
         faults += [f"  - {{fault: {fault}}}"] if fault else []
         lines += ["faults:", *faults] if faults else []
@@ -32,9 +42,12 @@ class Gpus:
 
 
 class Agent:
-    def __init__(self, cluster, name, loads, tls=None, client_authority=None, metrics=None, configuration=False):
+    """flags: further ones of the command line. host: where it listens."""
+
+    def __init__(self, cluster, name, loads, tls=None, client_authority=None, metrics=None, configuration=False,
+                 flags=(), host="127.0.0.1"):
         self.cluster, self.name = cluster, name
-        self.port = cluster.ports.take()
+        self.host, self.port, self._flags = host, cluster.ports.take(), flags
         self._folder = cluster.work / name
         self._folder.mkdir()
         self.gpus = Gpus(self._folder / "gpus.yaml", loads)
@@ -48,7 +61,7 @@ class Agent:
     @property
     def address(self):
         """For plaintext triggers; with TLS the name must be the certificate's: use `tls_address`."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def tls_address(self):
@@ -56,7 +69,7 @@ class Agent:
 
     def _argv(self):
         argv = [settings.PROGRAM, "agent", "--listen", self.address, "--metrics-port", "0", "--probe-port", "0",
-                "--nvml-library", settings.NVML_LIBRARY, "--log-level", "debug"]
+                "--nvml-library", settings.NVML_LIBRARY, "--log-level", "debug", *self._flags]
         if self._config:
             argv += ["--config", self._config]
         if self._tls:
@@ -73,8 +86,20 @@ class Agent:
         wait.until(f"{self.name} to listen", self._is_listening, settings.PATIENCE_S, 0.02, self._child.require_running)
 
     def _is_listening(self):
-        with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+        with socket.create_connection((self.host, self.port), timeout=1):
             return True
+
+    def freeze(self):
+        """The process hangs, its connections stay."""
+        self._child.send(signal.SIGSTOP)
+
+    def thaw(self):
+        self._child.send(signal.SIGCONT)
+
+    def kill(self):
+        """Without a word to anybody."""
+        self.cluster.children.forget(self._child)
+        self._child.stop(signal.SIGKILL)
 
     def stop(self):
         """SIGTERM; returns (seconds until it ended, exit status)."""
@@ -85,6 +110,7 @@ class Agent:
         """Ends the agent if it runs; it must always end well."""
         if not self._child or not self._child.is_running():
             return
+        self.thaw()
         seconds, status = self.stop()
         if status != 0 or seconds >= 5:
             raise procs.ChildFailed(f"{self.name} ended with status {status} after {seconds:.1f} s, want 0 in under 5 s; "
@@ -112,7 +138,7 @@ class Agent:
 
     def page(self, path="/metrics"):
         """A page of the agent's port, plaintext agents only."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=5)
         try:
             connection.request("GET", path)
             return connection.getresponse().read().decode()

@@ -6,6 +6,7 @@ It knows paths and verbs, not the meaning of objects.
 import http.client
 import json
 import ssl
+import threading
 import urllib.parse
 
 _TIMEOUT_S = 10
@@ -22,21 +23,35 @@ class Api:
         self._port = port
         self._tls = ssl.create_default_context(cafile=str(ca))
         self._tls.load_cert_chain(str(certificate), str(key))
+        self._mine = threading.local()
 
     def request(self, method, path, body=None, content_type="application/json"):
         """Returns the decoded answer (text where it is not JSON); raises ApiError for anything but 2xx."""
         data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
         headers = {"Accept": "application/json", "Content-Type": content_type}
-        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._tls, timeout=_TIMEOUT_S)
+        answer, text = self._exchange(method, path, data, headers)
+        if not 200 <= answer.status < 300:
+            raise ApiError(answer.status, method, path, text)
+        return json.loads(text) if "json" in answer.headers.get("Content-Type", "") else text
+
+    def _exchange(self, method, path, data, headers):
+        """On the thread's own connection, anew where the server has closed it in the meantime."""
+        connection = getattr(self._mine, "connection", None)
+        is_used = connection is not None
+        if not is_used:
+            connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._tls, timeout=_TIMEOUT_S)
+        self._mine.connection = None
         try:
             connection.request(method, path, data, headers)
             answer = connection.getresponse()
             text = answer.read().decode(errors="replace")
-        finally:
+        except (http.client.HTTPException, OSError):
             connection.close()
-        if not 200 <= answer.status < 300:
-            raise ApiError(answer.status, method, path, text)
-        return json.loads(text) if "json" in answer.headers.get("Content-Type", "") else text
+            if not is_used:
+                raise
+            return self._exchange(method, path, data, headers)
+        self._mine.connection = connection
+        return answer, text
 
     def get(self, path):
         return self.request("GET", path)

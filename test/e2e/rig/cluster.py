@@ -2,7 +2,7 @@
 
 import shutil
 
-from . import control_plane, keda, procs, settings
+from . import access, control_plane, keda, procs, settings
 
 
 class Cluster:
@@ -15,6 +15,7 @@ class Cluster:
         self.children = procs.Children(self.logs)
         self._plane = control_plane.ControlPlane(self.work, self.ports, self.children, tools["etcd"], tools["kubernetes"])
         self.keda = keda.Keda(self._plane, tools["keda"])
+        self.access = access.Access(self._plane)
 
     def start(self):
         self._plane.start()
@@ -23,6 +24,10 @@ class Cluster:
     @property
     def api(self):
         return self._plane.api
+
+    @property
+    def api_port(self):
+        return self._plane.api_port
 
     @property
     def admin_kubeconfig(self):

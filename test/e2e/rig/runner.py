@@ -32,6 +32,7 @@ class Runner:
         self._report(title, context, problem, time.monotonic() - began)
 
     def _close_after(self, context, problem):
+        self._attempt(context.diagnose)
         self._attempt(context.close)
         return problem
 

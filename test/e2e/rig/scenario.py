@@ -5,7 +5,7 @@ Scenarios register themselves with @scenario("a sentence"); runner.py runs them.
 
 import time
 
-from . import agent, settings, trace, wait, workload
+from . import agent, forwarder, hub, nodes, pods, settings, trace, wait, workload
 
 _LOOK_S = 0.25
 
@@ -26,7 +26,8 @@ def scenario(title):
 class Context:
     def __init__(self, cluster, name):
         self.cluster, self.name, self.trace = cluster, name, trace.Trace()
-        self._agents, self._workloads = [], []
+        self._agents, self._workloads, self._nodes, self._hubs, self._forwarders = [], [], [], [], []
+        self.pods = None
         self.trace.header()
 
     # What the scenario brings up. All of it goes away with the scenario.
@@ -38,10 +39,44 @@ class Context:
             made.start()
         return made
 
-    def workload(self, replicas=1, name="model"):
+    def workload(self, replicas=1, name="model", **options):
         made = workload.Workload(self.cluster.api, self.name, name)
         self._workloads.append(made)
-        made.create(replicas)
+        made.create(replicas, **options)
+        return made
+
+    def nodes(self, count, gpus, **options):
+        """Simulated nodes for the pods of this scenario, whose life begins here."""
+        for number in range(count):
+            made = nodes.Node(self.cluster, f"{self.name}-node{number}", gpus, **options)
+            self._nodes.append(made)
+            made.start()
+        self.pods = pods.Pods(self.cluster, self.name, self._nodes)
+        return self._nodes
+
+    def hub(self, agents=None, start=True, **options):
+        """A hub that follows the agents of all nodes, or those that `agents` names in the form of its flag."""
+        where = [node.agent.address for node in self._nodes] if agents is None else agents
+        made = hub.Hub(self.cluster, f"{self.name}-hub{len(self._hubs)}", where, **options)
+        self._hubs.append(made)
+        if start:
+            made.start()
+        return made
+
+    def demand(self, of, total=0, **options):
+        """What workload `of` is asked for from now on, in percent of one GPU; change it by its fields."""
+        made = pods.Demand(total, **options)
+        self.pods.demand[of.name] = made
+        return made
+
+    def until_served(self, of, count):
+        """Waits until so many pods serve and no other is left."""
+        self.wait_for(f"{count} pods to serve", lambda: len(self.pods.serving(of.name)) == count == len(self.pods.of(of.name)))
+
+    def forwarder(self, *ports):
+        """One address in front of these ports of loopback."""
+        made = forwarder.Forwarder(self.cluster.ports.take(), ports)
+        self._forwarders.append(made)
         return made
 
     def forget(self, made):
@@ -56,7 +91,7 @@ class Context:
         """Records every workload of the scenario; returns the view of `of`, the first one by default."""
         views = {made: made.view() for made in self._workloads}
         for made, view in views.items():
-            self.trace.add(made.name, view)
+            self.trace.add(made.name, view, self.pods.summary(made.name) if self.pods else "")
         return views.get(of or self._workloads[0])
 
     def until(self, description, predicate, timeout_s=None, of=None):
@@ -98,12 +133,29 @@ class Context:
 
     def _require_alive(self):
         self.cluster.children.require_running()
+        if self.pods and self.pods.problem:
+            raise Failed(f"the simulated pods ended:\n{self.pods.problem}")
+
+    def diagnose(self):
+        """After a failure: what the hubs say about it, into the trajectory."""
+        for one in [one for one in self._hubs if one.is_running()]:
+            for made in self._workloads:
+                text = one.explain(self.name, made.name).replace("\n", "\n    ")
+                self.note(f"explain {self.name}/{made.name} by {one.name}:\n    {text}")
 
     def close(self):
+        """Ends everything; the first problem on the way is raised at the end."""
+        problems = []
+
+        def end(work):
+            try:
+                work()
+            except Exception as error:
+                problems.append(error)
         for made in self._workloads:
-            made.delete()
-        try:
-            wait.until("KEDA to let go of the ScaledObjects", lambda: all(w.is_gone() for w in self._workloads), 20)
-        finally:
-            for made in self._agents:
-                made.close()
+            end(made.delete)
+        end(lambda: wait.until("KEDA to let go of the ScaledObjects", lambda: all(w.is_gone() for w in self._workloads), 20))
+        for made in [*self._hubs, *([self.pods] if self.pods else []), *self._nodes, *self._forwarders, *self._agents]:
+            end(made.close)
+        if problems:
+            raise problems[0]

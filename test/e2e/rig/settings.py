@@ -5,9 +5,12 @@ It does not start or write anything.
 
 import os
 import pathlib
+import sys
 import threading
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
+# The tool cache, the fake kubelet and the messages of proto/ are those of the integration tests.
+sys.path[:0] = [str(ROOT / "test/integration" / folder) for folder in ("lib", "attribution")]
 BUILD = pathlib.Path(os.environ.get("KGS_BUILD", ROOT / "build"))
 PROGRAM = pathlib.Path(os.environ.get("KGS_PROGRAM", BUILD / "keda-gpu-scaler"))
 NVML_LIBRARY = pathlib.Path(os.environ.get("KGS_NVML_LIBRARY", BUILD / "nvmlsim" / "libnvidia-ml.so.1"))

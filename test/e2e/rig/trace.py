@@ -18,12 +18,12 @@ class Trace:
     def note(self, text):
         self.lines.append(f"  {self._age():>6}  -- {text}")
 
-    def add(self, name, view):
-        """A row if something changed since the last one of this workload."""
+    def add(self, name, view, pods=""):
+        """A row if something changed since the last one of this workload; pods: what they do at this moment."""
         columns = view.columns()
         if self._last.get(name) == columns:
             return
         self._last[name] = columns
         if len(self._last) > 1:
             columns = (*columns[:-1], f"{columns[-1]} [{name}]")
-        self.lines.append(_ROW.format(self._age(), *columns))
+        self.lines.append(_ROW.format(self._age(), *columns) + (f"  pods {pods}" if pods else ""))

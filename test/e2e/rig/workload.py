@@ -55,19 +55,30 @@ class Workload:
         self._object = _SCALED_OBJECTS.format(namespace) + "/" + name
         self._deployment = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
 
-    def create(self, replicas):
+    def create(self, replicas, gpus=0, surge=None):
+        """gpus: that each pod asks for. surge: how many pods more than the replicas a rollout may have."""
         self.api.apply(f"/api/v1/namespaces/{self.namespace}", {
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
         labels = {"app": self.name}
+        container = {"name": "model", "image": "example.invalid/model:1"}
+        if gpus:
+            container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
+        strategy = {} if surge is None else {"strategy": {
+            "type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}}}
         self.api.create(self._deployment.rsplit("/", 1)[0], {
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": self.name},
-            "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "model", "image": "example.invalid/model:1"}]}}}})
+            "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, **strategy, "template": {
+                "metadata": {"labels": labels}, "spec": {"containers": [container]}}}})
 
-    def scale(self, metadata, kind="external", minimum=1, maximum=20, authentication=None, **spec):
+    def roll_out(self, version):
+        """A new pod template: the deployment controller replaces all pods."""
+        self.api.merge(self._deployment, {"spec": {"template": {"metadata": {"annotations": {"version": version}}}}})
+
+    def scale(self, metadata, kind="external", minimum=1, maximum=20, authentication=None, metric_type=None, **spec):
         """Creates or changes the ScaledObject; metadata holds the trigger's keys, scalerAddress included."""
         trigger = {"type": kind, "metadata": metadata}
+        if metric_type:
+            trigger["metricType"] = metric_type
         if authentication:
             trigger["authenticationRef"] = {"name": authentication}
         self.api.apply(self._object, {

@@ -10,3 +10,9 @@ def trigger(agent, **keys):
 def is_close(number, wanted):
     """The HPA shows an average rounded to milli; times the replicas that is off by less than this."""
     return number is not None and abs(number - wanted) < 0.5
+
+
+def workload_trigger(hub, **keys):
+    """Utilisation of the workload's own GPUs, 50 per replica, over a window that is short beside the scenarios' waits."""
+    return {"scalerAddress": hub.address, "metricType": "gpu_utilization", "targetValue": "50", "window": "4",
+            "activationThreshold": "5", "activationWindow": "5", **keys}
