@@ -216,6 +216,8 @@ const char *rpc_code_label(enum err_class class)
 
 /* ---- messages ---- */
 
+enum { KEEP_BYTES = 1024 };
+
 void rpc_reader_init(struct rpc_reader *r, size_t max_bytes, bool is_held)
 {
     *r = (struct rpc_reader){.max_bytes = max_bytes, .is_held = is_held};
@@ -275,7 +277,9 @@ static enum rpc_read read_prefix(struct rpc_reader *r, struct str *bytes)
 enum rpc_read rpc_reader_feed(struct rpc_reader *r, struct str *bytes, struct str *ret_message)
 {
     if (r->prefix_len < RPC_PREFIX_BYTES) {
-        buf_reset(&r->message); /* of the message before */
+        if (r->message.capacity > KEEP_BYTES) /* of the message before: a stream may wait for hours after a large one */
+            buf_fini(&r->message);
+        buf_reset(&r->message);
         enum rpc_read read = read_prefix(r, bytes);
         if (read != RPC_READ_MESSAGE)
             return read;

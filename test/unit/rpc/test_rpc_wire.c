@@ -229,6 +229,29 @@ static void test_prefixes_are_judged_before_memory_is_taken(void **state)
     }
 }
 
+static void test_a_large_message_that_came_in_pieces_is_let_go_of_at_the_next(void **state)
+{
+    enum { LEN = 100000 };
+    (void)state;
+    static char bytes[RPC_PREFIX_BYTES + LEN];
+    struct rpc_reader r;
+    struct str message;
+    rpc_reader_init(&r, LEN, false);
+    rpc_prefix_write((uint8_t *)bytes, LEN);
+    struct str first = {bytes, LEN / 2}, second = {bytes + LEN / 2, sizeof(bytes) - LEN / 2};
+    assert_int_equal(rpc_reader_feed(&r, &first, &message), RPC_READ_MORE);
+    assert_int_equal(rpc_reader_feed(&r, &second, &message), RPC_READ_MESSAGE);
+    assert_int_equal(message.len, LEN);
+    rpc_prefix_write((uint8_t *)bytes, 3);
+    first = (struct str){bytes, RPC_PREFIX_BYTES + 1};
+    assert_int_equal(rpc_reader_feed(&r, &first, &message), RPC_READ_MORE);
+    assert_true(r.message.capacity <= 1024);
+    second = (struct str){bytes, 2};
+    assert_int_equal(rpc_reader_feed(&r, &second, &message), RPC_READ_MESSAGE);
+    assert_int_equal(message.len, 3);
+    rpc_reader_fini(&r);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +263,7 @@ int main(void)
         cmocka_unit_test(test_other_status_spaces_are_mapped),
         cmocka_unit_test(test_messages_are_found_however_the_bytes_are_split),
         cmocka_unit_test(test_prefixes_are_judged_before_memory_is_taken),
+        cmocka_unit_test(test_a_large_message_that_came_in_pieces_is_let_go_of_at_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
