@@ -24,7 +24,8 @@ struct kube_config {
 /* Reads the configuration; the API server is not asked yet. NULL and INVALID_ARGUMENT naming what is wrong: a file that
  * cannot be read, exec and auth-provider plugins (refused with what to use in their place), no configuration at all. */
 struct kube *kube_new(const struct kube_config *config, struct err *e);
-/* Watches and requests end without a callback. Accepts NULL. */
+/* Watches and reads that are left end without a callback and are freed with it. Accepts NULL; also from inside any
+ * callback. */
 void kube_free(struct kube *k);
 const char *kube_server(const struct kube *k);    /* "https://10.96.0.1:443" */
 const char *kube_namespace(const struct kube *k); /* of this pod or of the kubeconfig's context; "default" if unsaid */
@@ -175,13 +176,15 @@ struct kube_watch_config {
     void (*gone)(void *context, const char *ns, const char *name, const char *uid);
     /* All objects of a list were told, and what is gone since the last one too. Optional. */
     void (*synced)(void *context);
-    /* A try failed; another one comes by itself. PERMISSION_DENIED and NOT_FOUND (no such resource, as where KEDA is
-     * not installed) too. Optional. */
+    /* A try failed; another one comes by itself. Also for one object that cannot be decoded, with its name: it is not
+     * gone. A place that expired (410) is no failure. PERMISSION_DENIED and NOT_FOUND (no such resource, as where KEDA
+     * is not installed) too. Optional. */
     void (*failed)(void *context, const struct err *error);
     void *context;
 };
 /* Lists in pages of 500, then watches with bookmarks from there on; lists again after 410 and where the server lost the
- * place. Failures back off with full jitter, 1 s to 30 s. Callbacks never come from inside this function. */
+ * place. Failures back off with full jitter, 1 s to 30 s. Callbacks never come from inside this function. A watch holds
+ * a connection (with TLS about 80 kB): few watches over many objects are better than many watches. */
 struct kube_watch *kube_watch_start(struct kube *k, const struct kube_watch_config *config);
 void kube_watch_free(struct kube_watch *w); /* accepts NULL; also from inside its callbacks */
 /* Was there a complete list, ever? */

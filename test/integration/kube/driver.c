@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WATCHES_MAX = 8, LINE_MAX_BYTES = 4096 };
+enum { WATCHES_MAX = 2048, LINE_MAX_BYTES = 4096 };
 
 static struct net_loop *loop;
 static struct metrics *metrics;

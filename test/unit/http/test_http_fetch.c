@@ -283,6 +283,29 @@ static void test_redirects_are_not_followed(void **state)
     buf_fini(&t.body);
 }
 
+static void test_the_given_proxy_is_used_and_the_environment_is_not(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct told t = {.client = &w->client, .url = w->url};
+    (void)setenv("http_proxy", "http://127.0.0.1:1", 1);
+    (void)setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
+    start(&t);
+    turn_until(w->loop, has_request(w) || t.n_done > 0);
+    assert_true(str_has_prefix(str_of(buf_cstr(&w->request)), "GET /page?x=1 HTTP/1.1\r\n"));
+    http_fetch_cancel(t.fetch);
+    (void)close(w->fd);
+    w->fd = -1;
+    buf_reset(&w->request);
+    http_client_set_proxy(w->client, w->url);
+    t.url = "http://elsewhere.invalid/x";
+    start(&t);
+    turn_until(w->loop, has_request(w));
+    assert_true(str_has_prefix(str_of(buf_cstr(&w->request)), "GET http://elsewhere.invalid/x HTTP/1.1\r\n"));
+    (void)unsetenv("http_proxy");
+    (void)unsetenv("ALL_PROXY");
+    buf_fini(&t.body);
+}
+
 /* ---- TLS ---- */
 
 struct tls_world {
@@ -423,6 +446,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_cancelled_fetch_is_silent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_connections_are_kept_and_fetches_may_start_fetches, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_redirects_are_not_followed, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_given_proxy_is_used_and_the_environment_is_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tls_trusts_the_given_authority_and_shows_the_given_certificate, set_up,
                                         tear_down),
     };
