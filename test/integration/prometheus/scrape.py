@@ -78,14 +78,14 @@ def _config():
 
 
 class Prometheus:
-    """A running Prometheus on a port of ours."""
+    """A running Prometheus on a port of ours; `name` is that of its files."""
 
-    def __init__(self):
-        (FOLDER / "prometheus.yml").write_text(_config())
+    def __init__(self, name, config):
+        (FOLDER / f"{name}.yml").write_text(config)
         self.port = free_port()
-        self.log = open(FOLDER / "prometheus.log", "wb")  # pylint: disable=consider-using-with
-        self.process = spawn([cache.go_programs("prometheus") / "prometheus", f"--config.file={FOLDER}/prometheus.yml",
-                              f"--storage.tsdb.path={FOLDER}/data", f"--web.listen-address=127.0.0.1:{self.port}"],
+        self.log = open(FOLDER / f"{name}.log", "wb")  # pylint: disable=consider-using-with
+        self.process = spawn([cache.go_programs("prometheus") / "prometheus", f"--config.file={FOLDER}/{name}.yml",
+                              f"--storage.tsdb.path={FOLDER}/{name}", f"--web.listen-address=127.0.0.1:{self.port}"],
                              stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT)
         wait_until(self._is_ready, "Prometheus to be ready", 60)
 
@@ -110,7 +110,7 @@ class Prometheus:
 
 @functools.cache
 def _scraped():
-    prometheus = Prometheus()
+    prometheus = Prometheus("prometheus", _config())
     wait_until(lambda: len(prometheus.by_job("up")) == len(JOBS), "a first scrape of every target")
     time.sleep(SCRAPED_S)
     return prometheus
