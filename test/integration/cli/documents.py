@@ -121,7 +121,8 @@ def metrics():
     there = same_metrics(document("test/golden/metrics.txt"), "golden")
     there |= same_metrics(document("test/golden/dcgm.txt"), "golden")
     folder = certificates()
-    with Agent(SCENARIO, "--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server.key")) as agent:
+    with Agent(SCENARIO, "--tls-cert", str(folder / "server.pem"), "--tls-key", str(folder / "server.key"),
+               "--procfs=/proc") as agent:
         succeeds("call", agent.address, "--tls-ca", folder / "ca.pem")
         there |= same_metrics(agent.get("/metrics")[2].decode(), "live")
     missing = set(documented_metrics()) - set(there)
