@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { NAMED_MAX = 3, REASONS_BYTES = 500 };
+enum { NAMED_MAX = 3, REASONS_BYTES = 4096 };
 
 static void refuse_both(struct workload_answer *ret, const struct err *e)
 {

@@ -33,6 +33,9 @@ struct workload_pod {
 /* The integral of this holder or device as it stood at Ready; NULL: not taken down. */
 const struct mark *workload_pod_mark(const struct workload_pod *p, bool is_holder, uint32_t id, size_t want);
 
+/* Drops them once no window reaches back to Ready. */
+void workload_pod_forget_marks(struct workload_pod *p, int64_t now_ns);
+
 /* ---- memory.c ---- */
 
 /* What the agents are asked, and since when under this place. */
@@ -49,6 +52,7 @@ struct pod_memory {
     uint64_t look;            /* the last one that saw it */
     int64_t missing_since_ns; /* -1: nothing that it needs is missing */
     struct scaling_maybe last_good;
+    bool has_held;                    /* a GPU, at some time */
     struct snapshot_minutes *minutes; /* of memory, of GPUs that are simulated and given; NULL */
 };
 

@@ -123,11 +123,15 @@ static double ready_age(const struct scaling_pod *pod)
 
 /* ---- why a reading is missing ---- */
 
-enum { REASON_BYTES = SNAPSHOT_TEXT_MAX - 1 };
+enum { REASON_BYTES = 1024 };
 
+/* Words of agents and drivers are in it: what is no text must not reach a terminal or begin a line. */
 static const char *keep(const struct look *look, struct buf *text)
 {
-    const char *kept = arena_strndup(look->arena, buf_cstr(text), text->len);
+    char *kept = arena_strndup(look->arena, buf_cstr(text), text->len);
+    for (char *c = kept; c && *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7F)
+            *c = '?';
     return kept ? kept : "";
 }
 
@@ -317,13 +321,21 @@ static void read_memory(const struct look *look, struct workload_input *input, s
         pod->memory.utilization = read_load(look, input, &look->signals[ASKED_UTILIZATION], pod, scratch);
 }
 
+/* What it held while its agent was heard it holds; an agent that was never heard may know of one. */
+static bool holds_gpu(const struct look *look, const struct workload_input *input, size_t n_held)
+{
+    struct pod_memory *m = workload_pod_memory(look->memory, input->pod);
+    m->has_held |= n_held > 0;
+    return m->has_held || (input->node && !input->node->is_synced);
+}
+
 static bool read_pod(const struct look *look, size_t index, struct scaling_pod *pod)
 {
     struct workload_input *input = &look->inputs[index];
     size_t n_held;
     if (!workload_find_devices(look, index, &n_held))
         return false;
-    pod->has_gpu |= n_held > 0;
+    pod->has_gpu |= holds_gpu(look, input, n_held);
     if (input->n_devices == 0) {
         pod->reading = reading_without_device(input, pod, n_held);
         explain_reading(look, input, pod->reading, n_held);
@@ -406,7 +418,8 @@ bool workload_observe(struct look *look)
     set_signals(look);
     look->memory->looks++;
     for (size_t i = 0; i < n; i++) {
-        const struct workload_pod *p = facts->pods[i];
+        struct workload_pod *p = facts->pods[i];
+        workload_pod_forget_marks(p, look->now_ns);
         look->inputs[i] = (struct workload_input){
             .pod = p, .node = p->node[0] ? look->fleet->find_node(look->fleet->context, p->node) : NULL, .text = ""};
         all[i] = pod_of(facts, p);

@@ -63,8 +63,10 @@ static bool is_given(const struct workload_input *input)
 void workload_note_memory(struct pod_memory *m, double value, int64_t now_ns)
 {
     int64_t minute = now_ns / MINUTE_NS;
-    if (!m->minutes)
+    if (!m->minutes) {
         m->minutes = mem_new(struct snapshot_minutes);
+        m->minutes->minute = minute - SNAPSHOT_MINUTES;
+    }
     struct snapshot_minutes *all = m->minutes;
     int64_t first = minute - all->minute < SNAPSHOT_MINUTES ? all->minute + 1 : minute - SNAPSHOT_MINUTES + 1;
     for (int64_t i = first; i <= minute; i++)

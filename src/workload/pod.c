@@ -126,6 +126,12 @@ const struct mark *workload_pod_mark(const struct workload_pod *p, bool is_holde
     return NULL;
 }
 
+void workload_pod_forget_marks(struct workload_pod *p, int64_t now_ns)
+{
+    if (p->marks.len > 0 && now_ns - p->ready_seen_ns > SNAPSHOT_WINDOW_MAX_NS + 10 * NS_PER_S)
+        vec_fini(&p->marks);
+}
+
 static void become_ready(struct workload_pod *p, const struct workload_fleet *fleet, int64_t now_ns)
 {
     p->was_first_ready_seen = p->is_first_ready_due;

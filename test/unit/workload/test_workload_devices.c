@@ -342,14 +342,14 @@ static void test_simulated_gpus_go_to_pods_in_order_of_name(void **state)
         pod.requests_gpu = false;
         (void)world_add(&w, &pod);
     }
-    simulate(&w, 4, 1);
+    simulate(&w, 4, 0);
+    assert_refused(w, ERR_FAILED_PRECONDITION, "requests no GPU and holds none");
+    w.facts.simulated_gpus_per_pod = 1;
     assert_double_near(VALUE(w), 60, 1e-9);
     assert_int_equal(w.answer.inputs[2].devices[0].device->index, 2);
     assert_null(w.answer.inputs[2].devices[0].holder);
     w.facts.simulated_gpus_per_pod = 2; /* a: 10, 20; b: 30, 40; c: as a */
     assert_double_near(VALUE(w), 35.0 + 100 * (5.0 / (5 + 90) + 10.0 / (10 + 80)), 1e-9);
-    w.facts.simulated_gpus_per_pod = 0;
-    assert_refused(w, ERR_FAILED_PRECONDITION, "requests no GPU and holds none");
 }
 
 static void test_gpus_are_not_given_where_somebody_hands_them_out(void **state)

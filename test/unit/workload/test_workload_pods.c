@@ -262,6 +262,48 @@ static void test_reasons_name_the_place(void **state)
                     "the agent of node n1 has not answered yet; its agent is refused: too old");
 }
 
+static void test_long_reasons_are_cut_and_never_lost(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, UTILIZATION_80);
+    (void)world_pod(&w, "a", "n1");
+    struct fleet_node *n = &world_node(&w, "n1")->node;
+    char words[SNAPSHOT_TEXT_MAX];
+    memset(words, 'x', sizeof(words) - 1);
+    words[sizeof(words) - 1] = '\0';
+    words[3] = '\n';
+    words[4] = 0x1B;
+    n->owners = "failed";
+    n->owners_text = words;
+    n->state = FLEET_NODE_STALE;
+    (void)snprintf(n->text, sizeof(n->text), "%s", words);
+    assert_refused(w, ERR_UNAVAILABLE, "pod a: the agent of node n1 does not know which pods hold its GPUs: xxx??xxx");
+    assert_contains(w.answer.inputs[0].text, "; its agent is stale: xxx??xxx");
+    assert_null(strchr(w.answer.value_error.text, '\n'));
+}
+
+static void test_pod_that_requests_nothing_keeps_what_it_held(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, UTILIZATION_80);
+    (void)world_busy(&w, "a", "n1", 30);
+    struct kube_pod pod = world_kube_pod(&w, "a", "n1");
+    pod.requests_gpu = false;
+    world_update(&w, w.pods[0], &pod);
+    assert_double_near(VALUE(w), 30, 1e-9);
+    struct fleet_node *n = &world_node(&w, "n1")->node;
+    n->n_holders = 0;
+    assert_refused(w, ERR_UNAVAILABLE, "could be read");
+    workload_memory_free(w.memory); /* a new hub knows of none */
+    w.memory = workload_memory_new(w.trigger);
+    assert_refused(w, ERR_FAILED_PRECONDITION, "no pod of the workload requests or holds a GPU");
+    n->is_synced = false; /* but before the agent has answered it cannot say so */
+    assert_refused(w, ERR_UNAVAILABLE, "could be read");
+    assert_true(w.answer.is_active);
+}
+
 static void test_new_container_may_not_be_listed_yet(void **state)
 {
     (void)state;
@@ -502,6 +544,8 @@ int main(void)
         cmocka_unit_test(test_missing_is_counted_from_when_the_reading_is_needed),
         cmocka_unit_test(test_last_good_value_is_kept),
         cmocka_unit_test(test_reasons_name_the_place),
+        cmocka_unit_test(test_long_reasons_are_cut_and_never_lost),
+        cmocka_unit_test(test_pod_that_requests_nothing_keeps_what_it_held),
         cmocka_unit_test(test_new_container_may_not_be_listed_yet),
         cmocka_unit_test(test_want_that_a_node_does_not_know_is_due_for_5_seconds),
         cmocka_unit_test(test_on_missing_error_and_ignore),
