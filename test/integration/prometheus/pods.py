@@ -1,8 +1,10 @@
 """Pods in a real Prometheus: an agent with a kubelet, a /proc and names of pods made for the test; GPUs that one pod holds,
 one that pods share in time, one that nobody holds, a MIG device. What people ask of them gets the right answer."""
+import json
 import re
 import threading
 
+import cache
 import scrape
 from agent import Agent, check, wait_until
 from kubelet import Kubelet, container, pod
@@ -165,3 +167,15 @@ def entries():
     free = re.search(r"^gpu_memory_free (\S+)$", text, re.MULTILINE)[1]
     (want,) = prometheus.query('100 * DCGM_FI_DEV_FB_FREE{gpu="0"} / DCGM_FI_DEV_FB_TOTAL').values()
     check(abs(float(free) - want) < 1e-6, f"{free}, want {want}")
+
+
+@test("pods: the dashboard's panels of pods stack to the device")
+def panels():
+    board = json.loads((cache.ROOT / "deploy/grafana/keda-gpu-scaler.json").read_text())
+    for title, device, scale in (("Utilization by pod", "keda_gpu_scaler_gpu_utilization_ratio", 1),
+                                 ("Memory by pod", "keda_gpu_scaler_gpu_memory_used_bytes", MIB)):
+        targets = next(panel["targets"] for panel in board["panels"] if panel["title"] == title)
+        chosen = [re.sub(r"\$(instance|uuid)\b", ".*", t["expr"]).replace("{", '{gpu="2",') for t in targets]
+        stack = sum(sum(scene().prometheus.query(query).values()) for query in chosen)
+        (whole,) = scene().prometheus.query(f'{device}{{gpu="2"}}').values()
+        check(abs(stack - whole) < 0.011 * scale, f"{title}: {stack}, the device {whole}")

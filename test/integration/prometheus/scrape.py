@@ -187,7 +187,9 @@ def invalid_names():
 @test("every query of the dashboard has an answer, but for what no agent here has")
 def dashboard():
     without = {"keda_gpu_scaler_gpu_owner_info", "keda_gpu_scaler_gpu_nvlink_transmit_bytes_per_second",
-               "keda_gpu_scaler_gpu_nvlink_receive_bytes_per_second"}
+               "keda_gpu_scaler_gpu_nvlink_receive_bytes_per_second", "keda_gpu_scaler_pod_gpu_utilization_ratio",
+               "keda_gpu_scaler_pod_gpu_memory_used_bytes", "keda_gpu_scaler_gpu_unattributed_utilization_ratio",
+               "keda_gpu_scaler_gpu_unattributed_memory_bytes"}
     board = json.loads((cache.ROOT / "deploy/grafana/keda-gpu-scaler.json").read_text())
     for text in (t["expr"] for panel in board["panels"] for t in panel.get("targets", ())):
         query = re.sub(r"\$(instance|uuid)\b", ".*", text).replace("$__rate_interval", "15s")
