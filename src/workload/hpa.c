@@ -122,9 +122,9 @@ static const struct kube_hpa_metric *nearest(const struct trigger *t, const stru
     return best;
 }
 
-static double tolerance_of(const struct kube_hpa *hpa, const struct kube_direction *direction, double otherwise)
+static double tolerance_of(const struct kube_direction *direction, double otherwise)
 {
-    return hpa && hpa->has_behavior && direction->has_tolerance ? direction->tolerance : otherwise;
+    return direction && direction->has_tolerance ? direction->tolerance : otherwise;
 }
 
 int workload_find_hpa(const struct trigger *t, const struct workload_facts *facts, struct scaling_hpa *ret_hpa,
@@ -137,8 +137,8 @@ int workload_find_hpa(const struct trigger *t, const struct workload_facts *fact
             types |= 1U << (hpa->metrics[i].is_value ? SCALING_VALUE : SCALING_AVERAGE_VALUE);
     struct scaling_hpa found = {
         .target = fmax(0.001, (double)scaling_milli(t->target) / 1000),
-        .tolerance_up = tolerance_of(hpa, hpa ? &hpa->up : NULL, facts->default_tolerance),
-        .tolerance_down = tolerance_of(hpa, hpa ? &hpa->down : NULL, facts->default_tolerance),
+        .tolerance_up = tolerance_of(hpa ? &hpa->up : NULL, facts->default_tolerance),
+        .tolerance_down = tolerance_of(hpa ? &hpa->down : NULL, facts->default_tolerance),
         .has_modifiers = facts->scaled_object && facts->scaled_object->has_modifiers,
     };
     *ret_metric = NULL;

@@ -95,6 +95,23 @@ static void test_device_that_was_never_read_is_left_out_after_15_minutes(void **
     assert_int_equal(w.answer.cluster.inputs[2].state, TRIGGER_INPUT_EXPIRED);
 }
 
+static void test_device_whose_first_sample_is_not_due_stays(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, CLUSTER, "aggregation", "sum");
+    struct fleet_device *d = world_gpu(&w, "n1"), *lost = world_gpu(&w, "n1");
+    (void)ask_without_facts(&w);
+    world_wait(&w, 1000);
+    world_read(&w, world_gpu(&w, "n1"), SNAPSHOT_UTILIZATION, 10);
+    world_read(&w, lost, SNAPSHOT_UTILIZATION, 95);
+    world_status(&w, d, FLEET_NOT_YET);
+    lost->lost_reason = "fell off the bus";
+    assert_double_near(ask_without_facts(&w)->value, 10 + 80 + 95, 1e-9);
+    assert_int_equal(w.answer.cluster.inputs[0].state, TRIGGER_INPUT_MISSING);
+    assert_int_equal(w.answer.cluster.inputs[1].state, TRIGGER_INPUT_MISSING);
+}
+
 static void test_memory_is_a_percentage_of_each_device(void **state)
 {
     (void)state;
@@ -171,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_aggregation_is_over_all_nodes),
         cmocka_unit_test(test_devices_of_a_silent_node_stay_for_15_minutes),
         cmocka_unit_test(test_device_that_was_never_read_is_left_out_after_15_minutes),
+        cmocka_unit_test(test_device_whose_first_sample_is_not_due_stays),
         cmocka_unit_test(test_memory_is_a_percentage_of_each_device),
         cmocka_unit_test(test_unsupported_devices_are_left_out),
         cmocka_unit_test(test_without_nodes_there_is_no_value),

@@ -72,6 +72,20 @@ static void test_devices_are_chosen_within_each_pod(void **state)
     }
 }
 
+static void test_gpus_of_a_pod_are_in_the_order_of_the_node(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, UTILIZATION_80, "gpuIndex", "0");
+    (void)world_pod(&w, "a", "n1");
+    struct fleet_device *first = world_gpu(&w, "n1"), *second = world_gpu(&w, "n1");
+    (void)world_hold(&w, "n1", "ml", "a", second);
+    (void)world_hold(&w, "n1", "ml", "a", first);
+    world_read(&w, first, SNAPSHOT_UTILIZATION, 10);
+    world_read(&w, second, SNAPSHOT_UTILIZATION, 20);
+    assert_double_near(VALUE(w), 10, 1e-9);
+}
+
 static void test_choice_that_fits_no_gpu_of_any_pod_is_refused_and_named(void **state)
 {
     (void)state;
@@ -106,7 +120,16 @@ static void test_one_missing_device_makes_the_pod_missing(void **state)
         world_status(&w, d, bad[i]);
         assert_double_near(VALUE(w), 160, 1e-9);
         assert_int_equal(state_of(&w.answer, 1), SCALING_POD_MISSING);
+        assert_int_equal(w.answer.inputs[1].counted->reading, i ? SCALING_READ_NOT_YET : SCALING_READ_MISSING);
     }
+    world_status(&w, &world_node(&w, "n1")->devices[1], FLEET_MISSING); /* beside one that is not due yet */
+    (void)world_evaluate(&w);
+    assert_int_equal(w.answer.inputs[1].counted->reading, SCALING_READ_MISSING);
+    world_status(&w, &world_node(&w, "n1")->devices[1], FLEET_OK);
+    world_node(&w, "n1")->node.state = FLEET_NODE_STALE; /* nothing is due from a silent node */
+    (void)world_evaluate(&w);
+    assert_int_equal(w.answer.inputs[1].counted->reading, SCALING_READ_MISSING);
+    world_node(&w, "n1")->node.state = FLEET_NODE_UP;
     world_status(&w, d, FLEET_OK);
     d->lost_reason = "fell off the bus";
     assert_double_near(VALUE(w), 160, 1e-9);
@@ -170,7 +193,8 @@ static void test_shared_gpu_counts_what_is_done_of_what_is_fair(void **state)
         {{25, 25, 25, 25}, 4, 0, 100, 100}, /* four that fight for a full GPU */
         {{8, 92}, 1, 1, 100, 16},
         {{0, 92}, 1, 1, 92, 0},
-        {{30}, 1, 0, 30, 30}, /* alone: the device's */
+        {{25}, 1, 0, 30, 30},         /* alone: the device's */
+        {{10, 0, 90}, 1, 2, 100, 20}, /* who does nothing takes no part */
         {{20, 20}, 1, 1, 40, 100 * 20 / 80.0},
         {{60, 50}, 1, 1, 100, 100}, /* the device is at least the sum, at most 100 */
     };
@@ -394,13 +418,14 @@ static void test_memory_that_says_nothing_counts_as_utilization(void **state)
         float first;
         double used, want; /* -1: held for want of a verdict */
     } cases[] = {
-        {3600, 90, 90, 90, 90, 30}, /* never below T */
-        {3600, 50, 50, 50, 50, 30}, /* flat for ten minutes */
-        {3600, 40, 60, 40, 60, 60}, /* honest */
-        {660, 40, 60, 40, 60, 60},  /* eleven whole minutes */
-        {200, 50, 50, 50, 50, -1},  /* not known yet */
-        {200, 90, 90, 20, 90, 30},  /* what was before Ready does not count */
-        {30, 20, 90, 20, 90, 30},   /* no minute began since Ready: the reading alone */
+        {3600, 90, 90, 90, 90, 30},                            /* never below T */
+        {3600, 50, 50, 50, 50, 30},                            /* flat for ten minutes */
+        {3600, 40, 60, 40, 60, 60},                            /* honest */
+        {660, 40, 60, 40, 60, 60},                             /* eleven whole minutes */
+        {200, 50, 50, 50, 50, -1},                             /* not known yet */
+        {600, 50, 50, 50, 50, -1},                             /* nine finished minutes and a part */
+        {660, 50, 50, 50, 50, 30},  {200, 90, 90, 20, 90, 30}, /* what was before Ready does not count */
+        {30, 20, 90, 20, 90, 30},                              /* no minute began since Ready: the reading alone */
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         WORLD w;
@@ -427,7 +452,7 @@ static void test_unready_pod_does_not_become_honest_by_its_loading(void **state)
     (void)memory_pod(&w, 3600, 90, 30);
     float lows[SNAPSHOT_MINUTES], highs[SNAPSHOT_MINUTES];
     for (size_t k = 0; k < SNAPSHOT_MINUTES; k++)
-        lows[k] = highs[k] = k > 20 ? 5 : 90;
+        lows[k] = highs[k] = k > 5 ? 5 : 90;
     set_minutes(&w, lows, highs, SNAPSHOT_MINUTES);
     struct kube_pod pod = world_kube_pod(&w, "a", "n1");
     pod.is_ready = false;
@@ -437,6 +462,12 @@ static void test_unready_pod_does_not_become_honest_by_its_loading(void **state)
     (void)world_evaluate(&w);
     assert_int_equal(w.answer.result.warnings & 1U << SCALING_WARN_PREALLOCATED, 1U << SCALING_WARN_PREALLOCATED);
     assert_false(w.answer.value > 80);
+    struct kube_pod ready = world_kube_pod(&w, "a", "n1"); /* one that did knows what is of its life: all of it here */
+    workload_pod_free(w.pods[0]);
+    w.pods[0] = workload_pod_new(&ready, w.now_ns);
+    world_update(&w, w.pods[0], &pod);
+    (void)world_evaluate(&w);
+    assert_true(w.answer.inputs[0].counted->memory.history_s >= 600);
 }
 
 static void test_memory_in_mib_has_its_past_in_mib(void **state)
@@ -480,6 +511,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpus_of_a_pod_make_one_value),
         cmocka_unit_test(test_devices_are_chosen_within_each_pod),
+        cmocka_unit_test(test_gpus_of_a_pod_are_in_the_order_of_the_node),
         cmocka_unit_test(test_choice_that_fits_no_gpu_of_any_pod_is_refused_and_named),
         cmocka_unit_test(test_device_without_the_metric_is_left_out),
         cmocka_unit_test(test_one_missing_device_makes_the_pod_missing),

@@ -37,6 +37,21 @@ static void test_type_and_target_are_those_of_the_hpa(void **state)
     }
 }
 
+static void test_of_several_targets_the_nearest_is_ours(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, UTILIZATION_80);
+    (void)world_busy(&w, "a", "n1", 90);
+    struct objects o;
+    objects_init(&o, &w);
+    objects_metric(&o, "s0-load", false, 50);
+    objects_metric(&o, "s1-load", false, 79);
+    objects_metric(&o, "s2-load", false, 90);
+    (void)world_evaluate(&w);
+    assert_double_near(w.answer.hpa.target, 79, 1e-9);
+}
+
 static void test_value_is_divided_by_the_ready_pods(void **state)
 {
     (void)state;
@@ -155,8 +170,10 @@ static void test_with_modifiers_a_hold_is_no_value(void **state)
     struct objects o;
     objects_init(&o, &w);
     objects_metric(&o, "s0-composite-metric", false, 2);
+    objects_metric(&o, "s0-load", true, 2); /* KEDA makes no such one with modifiers */
     o.object.has_modifiers = true;
     assert_double_near(VALUE(w), 90, 1e-9);
+    assert_double_near(w.answer.hpa.target, 80, 1e-9);
     (void)world_pod(&w, "b", "nowhere");
     assert_refused(w, ERR_UNAVAILABLE, "scalingModifiers");
 }
@@ -182,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_type_and_target_are_those_of_the_hpa),
+        cmocka_unit_test(test_of_several_targets_the_nearest_is_ours),
         cmocka_unit_test(test_value_is_divided_by_the_ready_pods),
         cmocka_unit_test(test_two_candidates_of_different_type),
         cmocka_unit_test(test_keys_from_the_environment_fit_any_value),

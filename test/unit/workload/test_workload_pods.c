@@ -138,6 +138,95 @@ static void test_second_ready_is_not_the_first(void **state)
     assert_false(w.answer.inputs[0].replica->load.since_ready.is_known);
 }
 
+static void test_first_ready_is_the_first_only_once(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, UTILIZATION_80);
+    come_up(&w, true, 5);
+    (void)world_evaluate(&w);
+    assert_int_equal(state_of(&w.answer, 0), SCALING_POD_YOUNG);
+    struct kube_pod pod = loading_pod(&w, "b", "n2", 90);
+    pod.is_ready = true;
+    pod.condition_s = world_api_now(&w) - 2; /* lost and found between two messages */
+    world_update(&w, w.pods[0], &pod);
+    (void)world_evaluate(&w);
+    assert_int_equal(state_of(&w.answer, 0), SCALING_POD_READY_AGAIN);
+    pod.is_ready = false;
+    pod.condition_s = world_api_now(&w) - 1;
+    world_update(&w, w.pods[0], &pod);
+    pod = ready_now(&w, pod);
+    world_update(&w, w.pods[0], &pod);
+    world_wait(&w, 1);
+    world_read(&w, &world_node(&w, "n2")->devices[0], SNAPSHOT_UTILIZATION, 20);
+    (void)world_evaluate(&w);
+    assert_int_equal(state_of(&w.answer, 0), SCALING_POD_READY_AGAIN);
+    assert_true(w.answer.inputs[0].replica->load.since_ready.is_known); /* this one was seen */
+}
+
+static void test_marks_of_another_life_are_not_used(void **state)
+{
+    (void)state;
+    WORLD restarted;
+    WORLD_INIT(restarted, UTILIZATION_80);
+    come_up(&restarted, true, 5);
+    struct fleet_reading *r = world_readings(&restarted, &world_node(&restarted, "n2")->devices[0]);
+    r[0].integral = 0; /* the agent counts from the start again */
+    (void)world_evaluate(&restarted);
+    assert_false(restarted.answer.inputs[0].replica->load.since_ready.is_known);
+    WORLD moved;
+    WORLD_INIT(moved, UTILIZATION_80);
+    come_up(&moved, true, 5);
+    struct fleet_want other = {.field = SNAPSHOT_POWER};
+    moved.n_wants = 0; /* the want has another place now, where there was another one at Ready */
+    (void)world_want(&moved, &other);
+    r = world_readings(&moved, &world_node(&moved, "n2")->devices[0]);
+    r[1] = r[0];
+    (void)world_evaluate(&moved);
+    assert_int_equal(moved.answer.inputs[0].counted->reading, SCALING_READ_OK);
+    assert_false(moved.answer.inputs[0].replica->load.since_ready.is_known);
+}
+
+static void test_peak_bounds_no_part_of_a_shared_device(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, UTILIZATION_80);
+    struct fleet_device *d = world_busy(&w, "a", "n1", 60);
+    struct kube_pod pod = world_kube_pod(&w, "a", "n1");
+    pod.condition_s = world_api_now(&w) - 5;
+    world_update(&w, w.pods[0], &pod);
+    (void)world_evaluate(&w);
+    assert_true(w.answer.inputs[0].counted->bound.is_known);
+    world_node(&w, "n1")->holders[0].is_shared = true;
+    world_hold(&w, "n1", "other", "x", d)->is_shared = true;
+    for (size_t i = 0; i < 2; i++) {
+        world_node(&w, "n1")->holders[i].is_measured = true;
+        world_read_holder(&w, "n1", i ? "x" : "a", SNAPSHOT_UTILIZATION, 30);
+    }
+    (void)world_evaluate(&w);
+    assert_int_equal(w.answer.inputs[0].counted->reading, SCALING_READ_OK);
+    assert_false(w.answer.inputs[0].counted->bound.is_known);
+}
+
+static void test_pods_that_went_are_forgotten(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, UTILIZATION_80);
+    (void)world_busy(&w, "a", "n1", 60);
+    world_look(&w);
+    size_t n = w.facts.n_pods;
+    w.facts.n_pods = 0;
+    world_look(&w);
+    w.facts.n_pods = n;
+    world_status(&w, &world_node(&w, "n1")->devices[0], FLEET_MISSING);
+    (void)world_evaluate(&w);
+    assert_false(w.answer.inputs[0].counted->last_good.is_known);
+    assert_true(w.answer.is_active);
+    assert_false(w.answer.is_above); /* active, and not by measurement */
+}
+
 static void test_change_that_was_seen_late_is_no_mark(void **state)
 {
     (void)state;
@@ -538,6 +627,10 @@ int main(void)
         cmocka_unit_test(test_ready_that_was_not_seen_only_bounds),
         cmocka_unit_test(test_peak_of_a_short_activation_window_bounds_nothing),
         cmocka_unit_test(test_second_ready_is_not_the_first),
+        cmocka_unit_test(test_first_ready_is_the_first_only_once),
+        cmocka_unit_test(test_marks_of_another_life_are_not_used),
+        cmocka_unit_test(test_peak_bounds_no_part_of_a_shared_device),
+        cmocka_unit_test(test_pods_that_went_are_forgotten),
         cmocka_unit_test(test_change_that_was_seen_late_is_no_mark),
         cmocka_unit_test(test_other_pod_under_the_same_name_starts_anew),
         cmocka_unit_test(test_pod_without_readings_is_like_the_others_after_5_minutes),
