@@ -247,6 +247,7 @@ static void add_peer(struct fleet *f, struct fleet_peer **peers, size_t *n, cons
 static void remove_peer(struct fleet *f, struct fleet_peer *p)
 {
     metric_add(f->metrics.by_state[p->store->node.state], -1);
+    f->n_synced -= p->is_synced;
     fleet_peer_free(p);
 }
 
@@ -295,10 +296,7 @@ void fleet_set_agents(struct fleet *f, const struct fleet_agent *agents, size_t 
 
 bool fleet_is_synced(const struct fleet *f)
 {
-    for (size_t i = 0; i < f->n_peers; i++)
-        if (!f->peers[i]->store->node.is_synced)
-            return false;
-    return f->has_agents;
+    return f->has_agents && f->n_synced == f->n_peers;
 }
 
 /* ---- nodes by name ---- */

@@ -34,7 +34,8 @@ struct fleet_peer {
     int64_t late_since_ns;       /* updates have come late since; 0 = they do not */
     int64_t place_ns;            /* its own in FLEET_SPREAD_NS */
     int n_failures;              /* since a stream has lasted */
-    unsigned n_names;            /* the store's count of node messages at the last look */
+    unsigned n_names;            /* the store's count at the last look */
+    bool is_synced;              /* counted in n_synced */
 };
 
 struct fleet_place {
@@ -53,11 +54,11 @@ struct fleet {
     char *hub, *server_name;
     struct rpc_pool *pool;
     struct net_timer *timer;
-    bool is_quick;             /* the timer's pace */
-    struct fleet_peer **peers; /* by address */
-    size_t n_peers, next_peer; /* next: where the look for due dials goes on */
-    bool has_agents;           /* fleet_set_agents was called */
-    int64_t dial_free_ns;      /* before that no dial */
+    bool is_quick;                       /* the timer's pace */
+    struct fleet_peer **peers;           /* by address */
+    size_t n_peers, next_peer, n_synced; /* next: where the look for due dials goes on */
+    bool has_agents;                     /* fleet_set_agents was called */
+    int64_t dial_free_ns;                /* before that no dial */
     struct fleet_place places[FLEET_WANTS_MAX];
     size_t n_places; /* up to the last used one */
     uint64_t generation;

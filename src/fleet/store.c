@@ -207,14 +207,15 @@ static void apply_node(void *context, struct str message, uint32_t id)
     const char *texts[FLEET_NODE_TEXT_COUNT];
     (void)id;
     (void)fleet_read_node(message, &m);
-    s->n_node_messages++;
-    free(s->texts);
+    char *before = s->texts; /* the name so far may be in it */
     s->texts = pack_texts(m.texts, FLEET_NODE_TEXT_COUNT, texts);
+    if (m.texts[FLEET_NODE_TEXT_name].len == 0)
+        texts[FLEET_NODE_TEXT_name] = s->expected_name;
+    s->n_names += strcmp(node->name, texts[FLEET_NODE_TEXT_name]) != 0;
+    free(before);
 #define X(name) node->name = texts[FLEET_NODE_TEXT_##name];
     FLEET_NODE_TEXTS(X)
 #undef X
-    if (*node->name == '\0')
-        node->name = s->expected_name;
     node->instance = m.instance;
     node->is_simulated = m.is_simulated;
     node->period_ns = (int64_t)m.period_ms * NS_PER_MS;

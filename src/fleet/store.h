@@ -28,8 +28,8 @@ struct fleet_store {
     char *texts, *address, *expected_name;
     int64_t *age_limits_ns;
     uint64_t sequence;
-    unsigned n_node_messages; /* applied so far: texts and name may be others */
-    uint64_t live; /* wants by place whose readings may be taken: others have changed since the stream was opened */
+    unsigned n_names; /* how often the name has changed */
+    uint64_t live;    /* wants by place whose readings may be taken: others have changed since the stream was opened */
     size_t n_requested; /* wants of the stream that is being read */
     bool is_following;  /* a change may come; else only a full one */
     bool has_offset;

@@ -175,8 +175,10 @@ static void on_message(void *context, struct str message)
     }
     metric_add(f->metrics.updates, 1);
     metric_observe(f->metrics.lag, (double)p->store->lag_ns / (double)NS_PER_S);
-    if (p->n_names != p->store->n_node_messages) {
-        p->n_names = p->store->n_node_messages;
+    f->n_synced += !p->is_synced;
+    p->is_synced = true;
+    if (p->n_names != p->store->n_names) {
+        p->n_names = p->store->n_names;
         fleet_names_changed(f);
     }
     if (is_out_of_step(p, now_ns)) {

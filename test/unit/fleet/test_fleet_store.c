@@ -412,6 +412,29 @@ static void test_what_arrives_late_is_older(void **state)
     }
 }
 
+/* Clocks of two machines drift apart by some millionths: that must not add up to lateness. */
+static void test_a_drift_of_the_clocks_is_not_taken_for_lateness(void **state)
+{
+    struct fleet_store *s = *state;
+    apply(s, T0, .sequence = 1, .is_full = true, .sent_ms = 50000, .age_ms = 500, LIMITS);
+    for (uint64_t i = 1; i <= 2000; i++) { /* 50 s each: more than a day */
+        int64_t now_ns = T0 + (int64_t)i * 50 * NS_PER_S;
+        apply(s, now_ns, .sequence = i + 1, .sent_ms = 50000 + i * 49995, .age_ms = 500); /* slower by 100 millionths */
+        assert_true(now_ns - fleet_store_node(s)->taken_ns < S(0.52));
+    }
+}
+
+static void test_a_whole_update_compares_the_clocks_anew(void **state)
+{
+    struct fleet_store *s = *state;
+    apply(s, T0, .sequence = 1, .is_full = true, .sent_ms = 50000, .age_ms = 500, LIMITS);
+    apply(s, T0 + S(10), .sequence = 2, .sent_ms = 51000, .age_ms = 500);
+    assert_int_equal(fleet_store_node(s)->taken_ns, T0 + S(0.502)); /* 9 s late, less what may be drift */
+    fleet_store_begin(s, 2, 3);
+    apply(s, T0 + S(11), .sequence = 1, .is_full = true, .sent_ms = 52000, .age_ms = 500, LIMITS);
+    assert_int_equal(fleet_store_node(s)->taken_ns, T0 + S(10.5));
+}
+
 static void test_a_snapshot_never_becomes_older(void **state)
 {
     struct fleet_store *s = *state;
@@ -619,6 +642,8 @@ int main(void)
         TEST(test_a_place_with_another_want_has_no_readings_of_the_old_one),
         TEST(test_last_good_numbers_outlive_a_stream_but_not_the_agent),
         TEST(test_what_arrives_late_is_older),
+        TEST(test_a_drift_of_the_clocks_is_not_taken_for_lateness),
+        TEST(test_a_whole_update_compares_the_clocks_anew),
         TEST(test_a_snapshot_never_becomes_older),
         TEST(test_huge_ages_are_old_and_no_limit_lasts_for_ever),
         TEST(test_a_change_out_of_sequence_is_refused_until_a_full_one_comes),

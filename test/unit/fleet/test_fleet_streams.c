@@ -55,8 +55,11 @@ static void test_an_agent_that_dies_is_connecting_until_it_returns(void **state)
     assert_string_not_equal(node_of(0)->text, "");
     assert_double_same(reading(0, 0)->mean, 50); /* it ages */
     assert_true(fleet_is_synced(rig.fleet));
+    double opened = metric("keda_gpu_scaler_fleet_streams_opened", NULL);
     rig_pass(S(60), true);
     assert_int_equal(node_of(0)->state, FLEET_NODE_CONNECTING);
+    opened = metric("keda_gpu_scaler_fleet_streams_opened", NULL) - opened;
+    assert_true(opened >= 1 && opened <= 40); /* back-off grows: 30 s apart at most, 15 s in the mean */
     assert_false(fleet_reading_is_fresh(node_of(0), 0, reading(0, 0), net_now_ns(rig.loop)));
     assert_int_equal(node_of(1)->state, FLEET_NODE_UP);
     rig.agents[0].mean = 20;
@@ -350,6 +353,29 @@ static void test_a_reused_place_never_shows_readings_of_the_want_before(void **s
     rig_stop();
 }
 
+/* The stream was opened for the want before and answers after the place has another one. */
+static void test_a_stream_that_was_being_opened_does_not_fill_a_reused_place(void **state)
+{
+    (void)state;
+    rig_start(1);
+    rig_watch(1);
+    pass_until_up(0);
+    rig.agents[0].manner = IS_SILENT;
+    (void)fleet_want(rig.fleet, &memory);
+    pass_until(rig.agents[0].n_calls == 2, S(2.5));
+    for (int i = 2; i < FLEET_WANTS_MAX; i++)
+        assert_int_equal(fleet_want(rig.fleet, &(struct fleet_want){SNAPSHOT_POWER, i * NS_PER_S, 0}), i);
+    rig.fleet->places[0].asked_ns -= S(1000);
+    assert_int_equal(fleet_want(rig.fleet, &(struct fleet_want){SNAPSHOT_POWER, NS_PER_S, 0}), 0);
+    rig.agents[0].mean = 60;
+    agent_tell_all(&rig.agents[0]);
+    pass_until(node_of(0)->n_wants == 2, S(1));
+    assert_int_equal(rig.agents[0].n_calls, 2);
+    assert_int_equal(reading(0, 0)->status, FLEET_NOT_YET);
+    assert_double_same(reading(0, 1)->mean, 60);
+    rig_stop();
+}
+
 /* ---- a crowd ---- */
 
 /* Many addresses of one listener: 127.0.0.2, .3, ... */
@@ -423,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_a_stream_for_new_wants_that_is_refused_leaves_the_old_one),
         cmocka_unit_test(test_wants_have_a_ceiling_and_make_room_when_nobody_asks),
         cmocka_unit_test(test_a_reused_place_never_shows_readings_of_the_want_before),
+        cmocka_unit_test(test_a_stream_that_was_being_opened_does_not_fill_a_reused_place),
         cmocka_unit_test(test_dials_are_paced_and_those_that_fail_spread_out),
         cmocka_unit_test(test_backoff_grows_and_is_all_jitter),
     };
