@@ -271,6 +271,11 @@ static void say_all(struct update *u)
     forget_holders(u);
 }
 
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static bool has_news(const struct update *u)
 {
     return u->is_full || u->node.len || u->body.len || u->removed_devices.len || u->removed_holders.len;
@@ -284,8 +289,9 @@ static int send_update(struct update *u, int64_t now_ns)
     head.sequence = ++w->sequence;
     head.is_full = u->is_full;
     head.has_more = u->has_more;
-    head.age_ms = now_ns > u->at_ns ? (uint64_t)((now_ns - u->at_ns) / NS_PER_MS) : 0;
-    head.sent_ms = (uint64_t)(now_ns / NS_PER_MS);
+    /* From whole milliseconds: their difference is the snapshot's time, and is the same for each update of it. */
+    head.sent_ms = (uint64_t)(later(now_ns, u->at_ns) / NS_PER_MS);
+    head.age_ms = head.sent_ms - (uint64_t)(u->at_ns / NS_PER_MS);
     head.n_removed_devices = u->removed_devices.len;
     head.removed_devices = u->removed_devices.items;
     head.n_removed_holders = u->removed_holders.len;
@@ -341,11 +347,6 @@ static bool count_bytes(struct service *s, struct watch *w)
     w->stream->bytes += w->bytes - w->counted_bytes;
     w->counted_bytes = w->bytes;
     return s->stream_bytes <= s->config.max_stream_bytes;
-}
-
-static int64_t later(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* A pod that holds its device for as long as any window, and as any reading that counts is old, has its readings. */

@@ -409,6 +409,7 @@ static void test_a_driver_that_hangs_is_told_each_second_by_the_age_of_the_snaps
         node_wait(&r.node, 1);
         assert_int_equal(hub_tick(&r, &h), 1);
         assert_int_equal(h.last->age_ms, 1000 * i);
+        assert_int_equal(h.at_ms, taken_ms);
         assert_int_equal(h.last->n_device_readings, 0);
         struct hub_reading reading = hub_reading(&r, &h, "GPU-0", 0);
         assert_int_equal(reading.status, STATUS(OK)); /* as it was: it is the hub that sees its age */
@@ -421,6 +422,23 @@ static void test_a_driver_that_hangs_is_told_each_second_by_the_age_of_the_snaps
     assert_int_equal(hub_tick(&r, &h), 1);
     assert_double_same(hub_reading(&r, &h, "GPU-0", 0).valid_s, 2);
     assert_int_equal(hub_reading(&r, &h, "GPU-0", 0).taken_ms, h.at_ms);
+}
+
+static void test_updates_of_one_snapshot_agree_on_its_time(void **state)
+{
+    (void)state;
+    HUB h = {0};
+    RIG_WITH(r, 50);
+    r.node.now_ns += 700 * 1000;
+    node_read(&r.node, "GPU-0", SNAPSHOT_UTILIZATION, 50);
+    node_publish(&r.node);
+    hub_watch(&r, &h, one_want(15, 60));
+    int64_t at_ms = h.at_ms;
+    for (int i = 1; i <= 10; i++) {
+        r.node.now_ns += NS_PER_S + 370 * 1000;
+        assert_int_equal(hub_tick(&r, &h), 1);
+        assert_int_equal(h.at_ms, at_ms);
+    }
 }
 
 static void test_ticks_between_snapshots_say_nothing_before_a_second_has_passed(void **state)
@@ -633,6 +651,7 @@ int main(void)
         cmocka_unit_test(test_a_reading_is_left_out_only_where_all_of_it_stands),
         cmocka_unit_test(test_a_gap_is_told_even_where_the_value_stands),
         cmocka_unit_test(test_a_driver_that_hangs_is_told_each_second_by_the_age_of_the_snapshot),
+        cmocka_unit_test(test_updates_of_one_snapshot_agree_on_its_time),
         cmocka_unit_test(test_ticks_between_snapshots_say_nothing_before_a_second_has_passed),
         cmocka_unit_test(test_fast_snapshots_are_told_as_they_change),
         cmocka_unit_test(test_devices_come_and_go),
