@@ -386,6 +386,26 @@ static void test_a_lost_gpu_has_its_last_xid_and_nothing_else(void **state)
         assert_int_equal(sum_of(&page, rows[i].name, "UUID=\"GPU-1\"", &sum), 0);
 }
 
+/* dcgm-exporter #622, and others that took one number for another: NVML's index and the device file's need not agree.
+ */
+static void test_the_index_and_the_device_file_are_two_numbers(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf page;
+    struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+    struct snapshot_device d = device_of("GPU-x", SNAPSHOT_GPU, 3);
+    d.minor = 5;
+    snapshot_store_record(store, snapshot_store_add(store, &d), SNAPSHOT_TEMPERATURE, 54, NOW);
+    struct snapshot *s = snapshot_store_publish(store, NOW);
+    snapshot_store_free(store);
+    buf_init(&page, 1 << 20);
+    render(s, &(struct view){.owners = NULL}, &page);
+    snapshot_unref(s);
+    assert_non_null(strstr(buf_cstr(&page),
+                           "DCGM_FI_DEV_GPU_TEMP{gpu=\"3\",UUID=\"GPU-x\",pci_bus_id=\"00000000:3E:00.0\","
+                           "device=\"nvidia5\""));
+}
+
 /* dcgm-exporter #655. */
 static void test_the_node_is_both_hostname_spellings_or_none(void **state)
 {
@@ -548,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_compute_instances_of_one_gpu_instance_are_one_series),
         cmocka_unit_test(test_the_profile_is_the_gpu_instances),
         cmocka_unit_test(test_a_lost_gpu_has_its_last_xid_and_nothing_else),
+        cmocka_unit_test(test_the_index_and_the_device_file_are_two_numbers),
         cmocka_unit_test(test_the_node_is_both_hostname_spellings_or_none),
         cmocka_unit_test(test_whatever_the_driver_calls_itself_the_page_is_valid),
         cmocka_unit_test(test_a_device_held_alone_has_its_pods_labels_on_every_family),

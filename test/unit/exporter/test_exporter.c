@@ -306,6 +306,56 @@ static void test_a_device_that_was_never_read_has_no_age(void **state)
     assert_on_page(&page, "reading_age", false);
 }
 
+/* dcgm-exporter #164, NVSentinel #1748: one GPU that hangs froze the values of all. */
+static void test_each_gpu_has_an_age_of_its_own(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf page;
+    struct snapshot_store *store = snapshot_store_new(NS_PER_S);
+    snapshot_store_header(store)->driver = SNAPSHOT_DRIVER_OK;
+    (void)add(store, "GPU-0", SNAPSHOT_GPU, 0);
+    (void)add(store, "GPU-1", SNAPSHOT_GPU, 1);
+    snapshot_store_record(store, snapshot_store_find(store, "GPU-0"), SNAPSHOT_UTILIZATION, 50, NOW - 60 * NS_PER_S);
+    snapshot_store_record(store, snapshot_store_find(store, "GPU-1"), SNAPSHOT_UTILIZATION, 60, NOW);
+    struct snapshot *s = snapshot_store_publish(store, NOW);
+    snapshot_store_free(store);
+    buf_init(&page, 1 << 20);
+    render_at(NOW, PROMTEXT_TEXT, s, &page);
+    snapshot_unref(s);
+    assert_on_page(&page, "gpu_utilization_ratio{gpu=\"0\"", false);
+    assert_on_page(&page, "gpu_utilization_ratio{gpu=\"1\",uuid=\"GPU-1\"} 0.6\n", true);
+    assert_on_page(&page, "gpu_reading_age_seconds{gpu=\"0\",uuid=\"GPU-0\"} 60\n", true);
+    assert_on_page(&page, "gpu_reading_age_seconds{gpu=\"1\",uuid=\"GPU-1\"} 0\n", true);
+}
+
+/* volcano #4595: what was added up at each scrape grew with the scrapes. */
+static void test_a_second_scrape_of_the_same_moment_is_the_same_page(void **state)
+{
+    (void)state;
+    struct buf pages[2], stable[2];
+    struct snapshot *s = make_snapshot();
+    struct metrics *metrics = metrics_new();
+    struct exporter *x =
+        exporter_new(&(struct exporter_config){.metrics = metrics, .node_name = "n", .version = "1", .has_dcgm = true});
+    struct snapshot_owners *owners = make_owners();
+    struct exporter_view view = {.snapshot = s, .owners = owners, .now_ns = NOW + NS_PER_S, .wall_ns = WALL};
+    for (int i = 0; i < 2; i++) {
+        buf_init(&pages[i], 1 << 20);
+        buf_init(&stable[i], 1 << 20);
+        exporter_render(x, &view, PROMTEXT_TEXT, &pages[i]);
+        keep_stable_lines(&pages[i], &stable[i]);
+    }
+    assert_string_equal(buf_cstr(&stable[0]), buf_cstr(&stable[1]));
+    for (int i = 0; i < 2; i++) {
+        buf_fini(&pages[i]);
+        buf_fini(&stable[i]);
+    }
+    snapshot_owners_unref(owners);
+    exporter_free(x);
+    metrics_free(metrics);
+    snapshot_unref(s);
+}
+
 /* The times of day at which two scrapes were, and what they say of an event at second 100 of the monotonic clock. */
 static void test_the_time_of_an_event_stands_while_the_clock_does(void **state)
 {
@@ -403,6 +453,8 @@ int main(void)
         cmocka_unit_test(test_readings_leave_the_page_when_they_are_old),
         cmocka_unit_test(test_what_is_newer_than_the_turn_is_not_of_negative_age),
         cmocka_unit_test(test_a_device_that_was_never_read_has_no_age),
+        cmocka_unit_test(test_each_gpu_has_an_age_of_its_own),
+        cmocka_unit_test(test_a_second_scrape_of_the_same_moment_is_the_same_page),
         cmocka_unit_test(test_the_time_of_an_event_stands_while_the_clock_does),
         cmocka_unit_test(test_the_page_is_valid_for_whatever_was_read),
         cmocka_unit_test(test_before_the_first_snapshot_there_is_a_page_without_devices),
