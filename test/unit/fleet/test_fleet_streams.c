@@ -353,6 +353,28 @@ static void test_a_reused_place_never_shows_readings_of_the_want_before(void **s
     rig_stop();
 }
 
+static void test_streams_for_new_wants_are_opened_at_different_times(void **state)
+{
+    (void)state;
+    rig_start(2);
+    rig_watch(2);
+    pass_until_up(0);
+    pass_until_up(1);
+    rig.fleet->peers[0]->place_ns = 0;
+    rig.fleet->peers[1]->place_ns = S(1.9);
+    (void)fleet_want(rig.fleet, &memory);
+    rig_pass(S(1), true);
+    assert_int_equal(rig.agents[0].n_calls + rig.agents[1].n_calls, 3);
+    rig_pass(S(1.1), true);
+    assert_int_equal(rig.agents[0].n_calls + rig.agents[1].n_calls, 4);
+    (void)fleet_want(rig.fleet, &(struct fleet_want){SNAPSHOT_POWER, 0, 0});
+    (void)fleet_want(rig.fleet, &(struct fleet_want){SNAPSHOT_POWER, NS_PER_S, 0}); /* in one wave */
+    rig_pass(S(6), true);
+    assert_int_equal(rig.agents[0].n_calls + rig.agents[1].n_calls, 6);
+    assert_int_equal(node_of(0)->n_wants, 4);
+    rig_stop();
+}
+
 /* The stream was opened for the want before and answers after the place has another one. */
 static void test_a_stream_that_was_being_opened_does_not_fill_a_reused_place(void **state)
 {
@@ -419,6 +441,37 @@ static void test_dials_are_paced_and_those_that_fail_spread_out(void **state)
     rig_stop();
 }
 
+static void test_with_more_dials_due_than_may_be_made_each_agent_has_its_turn(void **state)
+{
+    enum { N = 60, STEPS = 40 };
+    (void)state;
+    static char addresses[N][32], names[N][32];
+    struct fleet_agent agents[N];
+    rig_start(1);
+    agent_stop(&rig.agents[0]); /* nobody listens on its port */
+    const char *port = strrchr(rig.agents[0].address, ':');
+    for (size_t i = 0; i < N; i++) {
+        (void)snprintf(addresses[i], sizeof(addresses[i]), "127.0.0.%zu%s", i + 2, port);
+        (void)snprintf(names[i], sizeof(names[i]), "node-%02zu", (i * 7) % N);
+        agents[i] = (struct fleet_agent){names[i], addresses[i]};
+    }
+    size_t n;
+    fleet_set_agents(rig.fleet, agents, 1);
+    (void)fleet_nodes(rig.fleet, &n);
+    fleet_set_agents(rig.fleet, agents, N);
+    const struct fleet_node *const *nodes = fleet_nodes(rig.fleet, &n);
+    for (size_t i = 1; i < n; i++)
+        assert_true(strcmp(nodes[i - 1]->name, nodes[i]->name) < 0);
+    for (int i = 0; i < STEPS; i++) {
+        for (size_t k = 0; k < N; k++)
+            rig.fleet->peers[k]->open_at_ns = 0;
+        rig_step();
+    }
+    for (size_t k = 0; k < N; k++)
+        assert_in_range(rig.fleet->peers[k]->n_failures, 4, 10);
+    rig_stop();
+}
+
 static void test_backoff_grows_and_is_all_jitter(void **state)
 {
     (void)state;
@@ -449,8 +502,10 @@ int main(void)
         cmocka_unit_test(test_a_stream_for_new_wants_that_is_refused_leaves_the_old_one),
         cmocka_unit_test(test_wants_have_a_ceiling_and_make_room_when_nobody_asks),
         cmocka_unit_test(test_a_reused_place_never_shows_readings_of_the_want_before),
+        cmocka_unit_test(test_streams_for_new_wants_are_opened_at_different_times),
         cmocka_unit_test(test_a_stream_that_was_being_opened_does_not_fill_a_reused_place),
         cmocka_unit_test(test_dials_are_paced_and_those_that_fail_spread_out),
+        cmocka_unit_test(test_with_more_dials_due_than_may_be_made_each_agent_has_its_turn),
         cmocka_unit_test(test_backoff_grows_and_is_all_jitter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
