@@ -81,7 +81,7 @@ static void test_free_memory_is_a_share_of_the_total(void **state)
     assert_double_near(value_of(&n, entry("gpu_memory_free", SCALING_MIN, -1)), 20, 1e-9);
     assert_double_near(value_of(&n, entry("memory_free", SCALING_AVG, 1)), 20, 1e-9);
     node_wait(&n, 10);
-    assert_double_near(value_of(&n, entry("memory_free", SCALING_MAX, -1)), NAN, 0);
+    assert_double_near(value_of(&n, entry("memory_free", SCALING_MAX, -1)), (double)NAN, 0);
 }
 
 static void test_what_mig_devices_share_counts_once(void **state)
@@ -110,15 +110,16 @@ static void test_an_error_is_no_value(void **state)
     (void)state;
     NODE n;
     two_gpus(&n);
-    assert_double_near(value_of(&n, entry("gpu_memory_used", SCALING_MAX, 7)), NAN, 0);   /* no such GPU */
-    assert_double_near(value_of(&n, entry("sm_activity", SCALING_MAX, -1)), NAN, 0);      /* never read */
-    assert_double_near(value_of(&n, entry("vllm_queue_depth", SCALING_MAX, -1)), NAN, 0); /* needs an endpoint */
+    assert_double_near(value_of(&n, entry("gpu_memory_used", SCALING_MAX, 7)), (double)NAN, 0); /* no such GPU */
+    assert_double_near(value_of(&n, entry("sm_activity", SCALING_MAX, -1)), (double)NAN, 0);    /* never read */
+    assert_double_near(value_of(&n, entry("vllm_queue_depth", SCALING_MAX, -1)), (double)NAN,
+                       0); /* needs an endpoint */
     node_wait(&n, 60);
-    assert_double_near(value_of(&n, entry("gpu_utilization", SCALING_MAX, -1)), NAN, 0); /* too old */
+    assert_double_near(value_of(&n, entry("gpu_utilization", SCALING_MAX, -1)), (double)NAN, 0); /* too old */
     snapshot_unref(n.latest);
     n.latest = NULL;
-    assert_double_near(value_of(&n, entry("gpu_utilization", SCALING_MAX, -1)), NAN, 0);
-    assert_double_near(value_of(&n, entry("gpu_memory_free", SCALING_MAX, -1)), NAN, 0);
+    assert_double_near(value_of(&n, entry("gpu_utilization", SCALING_MAX, -1)), (double)NAN, 0);
+    assert_double_near(value_of(&n, entry("gpu_memory_free", SCALING_MAX, -1)), (double)NAN, 0);
 }
 
 static void test_families_say_what_they_are(void **state)

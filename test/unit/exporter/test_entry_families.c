@@ -80,7 +80,8 @@ static void test_no_family_of_the_page_may_be_an_entry(void **state)
 static void test_entries_are_gauges_and_absent_without_a_value(void **state)
 {
     (void)state;
-    static const struct exporter_entry entries[] = {{"gpu_memory_used", "Help.", 62.5}, {"gpu_x", "Help.", NAN}};
+    static const struct exporter_entry entries[] = {{"gpu_memory_used", "Help.", 62.5},
+                                                    {"gpu_x", "Help.", (double)NAN}};
     for (int format = 0; format < 2; format++) {
         BUF_AUTO struct buf page;
         struct metrics *metrics = metrics_new();
