@@ -168,7 +168,14 @@ static void put_value(const struct workload_answer *a, struct buf *out)
     (void)buf_append_char(out, '\n');
 }
 
-static void put_active(const struct workload_answer *a, struct buf *out)
+/* Of the ScaledObject, beside the one that asks: what may wake the workload. */
+static int64_t count_other_triggers(const struct kube_scaled_object *object)
+{
+    size_t n = object->n_triggers + object->n_other_triggers;
+    return n > 0 ? (int64_t)n - 1 : 0;
+}
+
+static void put_active(const struct workload_facts *facts, const struct workload_answer *a, struct buf *out)
 {
     if (a->active_error.class != ERR_NONE) {
         (void)buf_printf(out, "active   unknown: %s: %s\n", err_class_name(a->active_error.class),
@@ -180,8 +187,13 @@ static void put_active(const struct workload_answer *a, struct buf *out)
     const char *unit = trigger_metric_unit(a->trigger->metric);
     if (a->result.activity.is_known) {
         put_number(out, "; peak ", a->result.activity.value, " ");
-        put_number(out, unit, a->trigger->activation, unit);
+        (void)buf_append_str(out, unit);
+        put_number(out, ", threshold ", a->trigger->activation, " ");
+        (void)buf_append_str(out, unit);
     }
+    if (a->result.active_rule == SCALING_ACTIVE_ZERO && facts->scaled_object)
+        (void)buf_printf(out, "; the ScaledObject has %" PRId64 " other triggers that may",
+                         count_other_triggers(facts->scaled_object));
     (void)buf_append_char(out, '\n');
 }
 
@@ -307,7 +319,7 @@ static void put_pods(const struct workload_facts *facts, const struct workload_a
     size_t n = shown_pods(a);
     put_workload(facts, a, out);
     put_value(a, out);
-    put_active(a, out);
+    put_active(facts, a, out);
     put_hpa(facts, a, out);
     for (size_t i = 0; i < n; i++)
         put_pod(&a->inputs[i], trigger_metric_unit(a->trigger->metric), out);
@@ -403,6 +415,8 @@ static void workload_json(const struct workload_facts *facts, const struct workl
     maybe_kv(out, "specReplicas", facts->is_scale_known, (double)facts->spec);
     maybe_kv(out, "statusReplicas", facts->is_scale_known, (double)facts->status);
     json_kv_string(out, "scaleError", facts->scale_error[0] ? facts->scale_error : NULL);
+    maybe_kv(out, "otherTriggers", facts->scaled_object != NULL,
+             facts->scaled_object ? (double)count_other_triggers(facts->scaled_object) : 0);
     maybe_kv(out, "readyPods", has_pods(a), (double)a->result.replicas.ready);
     json_object_end(out);
 }

@@ -34,14 +34,21 @@ static bool is_from_env(const char *key)
     return str_has_suffix(str_of(key), "FromEnv");
 }
 
+/* What decides the metric's name. */
+static bool is_naming(const char *key)
+{
+    return str_has_prefix(str_of(key), "metric") || str_has_prefix(str_of(key), "profile");
+}
+
 /* Is it the trigger that asks? What comes from the environment is not in the object, so that it may be any. */
 static bool is_asking(const struct trigger *t, const struct kube_trigger *k)
 {
     struct trigger_pair pairs[TRIGGER_PAIRS_MAX];
     size_t n = 0;
-    bool has_env = false;
+    bool has_env = false, has_name_from_env = false;
     for (size_t i = 0; i < k->n_metadata && n < TRIGGER_PAIRS_MAX; i++) {
         has_env |= is_from_env(k->metadata[i].key);
+        has_name_from_env |= is_from_env(k->metadata[i].key) && is_naming(k->metadata[i].key);
         if (!is_from_env(k->metadata[i].key))
             pairs[n++] = (struct trigger_pair){str_of(k->metadata[i].key), str_of(k->metadata[i].value)};
     }
@@ -49,7 +56,7 @@ static bool is_asking(const struct trigger *t, const struct kube_trigger *k)
     struct trigger *other = trigger_parse(pairs, n, &settings, NULL);
     if (!other)
         return has_env;
-    bool is_same = strcmp(other->metric_name, t->metric_name) == 0 || has_env;
+    bool is_same = strcmp(other->metric_name, t->metric_name) == 0 || has_name_from_env;
     bool is_equal = other->metric == t->metric && other->aggregation == t->aggregation && other->scope == t->scope &&
                     other->gpu_index == t->gpu_index && other->window_ns == t->window_ns &&
                     strcmp(other->hpa_metric_type, t->hpa_metric_type) == 0 &&

@@ -55,6 +55,7 @@ static void test_everything_that_counted_is_shown(void **state)
     objects_metric(&o, "s0-load", false, 80);
     EXPLAINED e;
     explain(&w, &e);
+    HAS(&e.text, "; peak 95 %, threshold 0 %\n");
     HAS(&e.text, "trigger  load: avg of gpu_utilization in scope workload, target 80 %",
         "workload ml/llama: Deployment llama, 4 replicas wanted, 3 there, 3 Ready\n",
         "value    320 %: avg of 4: at least 190 from 2 (asks for 3), at most 370 (asks for 5), present 4",
@@ -113,6 +114,22 @@ static void test_errors_are_explained_too(void **state)
     HAS(&late.text, "value    none: UNAVAILABLE: no pod that ought to be read could be read; pod a: node nowhere",
         "active   yes: a pod that ought to be read is missing", "without a value it changes nothing");
     HAS(&late.json, "\"proposal\":null", "\"fit\":null", "\"low\":null", "\"active\":true");
+}
+
+static void test_what_may_wake_it_from_zero_is_said(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, LOAD);
+    struct objects o;
+    objects_init(&o, &w);
+    objects_trigger(&o, 0, "", METADATA(LOAD));
+    o.object.n_other_triggers = 2;
+    w.facts.spec = w.facts.status = 0;
+    EXPLAINED e;
+    explain(&w, &e);
+    HAS(&e.text, "active   no: there are no replicas", "has 2 other triggers that may\n");
+    HAS(&e.json, "\"otherTriggers\":2", "\"value\":0");
 }
 
 static void test_shared_and_simulated_devices_are_marked(void **state)
@@ -201,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_everything_that_counted_is_shown),
         cmocka_unit_test(test_growth_and_shrinking_say_what_the_hpa_will_do),
         cmocka_unit_test(test_errors_are_explained_too),
+        cmocka_unit_test(test_what_may_wake_it_from_zero_is_said),
         cmocka_unit_test(test_shared_and_simulated_devices_are_marked),
         cmocka_unit_test(test_texts_of_others_cannot_break_the_json),
         cmocka_unit_test(test_cluster_is_explained_as_a_node_is_and_more),

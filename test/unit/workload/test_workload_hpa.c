@@ -119,6 +119,14 @@ static void test_keys_from_the_environment_fit_any_value(void **state)
                     METADATA("metricType", "gpu_utilization", "metricName", "load", "targetValueFromEnv", "TARGET"));
     (void)world_evaluate(&w);
     assert_int_equal(w.answer.hpa.type, SCALING_VALUE);
+    objects_trigger(&o, 0, "Value",
+                    METADATA("metricType", "gpu_utilization", "metricName", "another", "targetValueFromEnv", "TARGET"));
+    (void)world_evaluate(&w);
+    assert_int_equal(w.answer.hpa.type, SCALING_AVERAGE_VALUE);
+    objects_trigger(&o, 0, "Value",
+                    METADATA("metricType", "gpu_utilization", "metricNameFromEnv", "NAME", "targetValue", "80"));
+    (void)world_evaluate(&w);
+    assert_int_equal(w.answer.hpa.type, SCALING_VALUE);
 }
 
 static void test_without_an_hpa_the_object_says_the_type(void **state)
