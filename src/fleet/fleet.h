@@ -96,7 +96,8 @@ struct fleet_config {
     struct net_tls *tls;     /* client side; NULL = plaintext */
     const char *server_name; /* of the agents' certificates; NULL = the address */
     const char *hub;         /* name of this program, for the agents' logs */
-    /* Optional: an update was applied, or the node's state has changed. */
+    /* Optional: an update was applied, or the node's state has changed. It may ask (fleet_want, fleet_find_node), but
+     * not call fleet_set_agents or fleet_free. */
     void (*changed)(void *context, const struct fleet_node *node);
     void *context;
 };
