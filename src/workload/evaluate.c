@@ -2,7 +2,7 @@
  * and what the HPA is to be sent. */
 #include "workload/look.h"
 
-#include <string.h>
+#include <assert.h>
 
 enum { NAMED_MAX = 3, REASONS_BYTES = 4096 };
 
@@ -162,6 +162,7 @@ void workload_evaluate(struct workload_memory *m, const struct workload_facts *f
         workload_evaluate_cluster(m, fleet, now_ns, arena, ret);
         return;
     }
+    assert(facts); /* without them scope workload was refused */
     struct look look = {.memory = m, .trigger = t, .facts = facts, .fleet = fleet, .now_ns = now_ns, .arena = arena};
     evaluate_workload(&look, ret);
 }

@@ -263,6 +263,8 @@ static void put_pod(const struct workload_input *in, const char *unit, struct bu
         put_maybe(out, ", counts from ", in->replica->lower);
         put_maybe(out, " to ", in->replica->upper);
     }
+    if (in->replica && in->replica->is_preallocated)
+        (void)buf_append_str(out, ", by its utilisation");
     if (in->counted && in->counted->condition_age_s.is_known) {
         (void)buf_append_str(out, in->counted->is_ready ? ", Ready for " : ", not Ready for ");
         put_age(out, in->counted->condition_age_s.value);

@@ -97,6 +97,22 @@ static void test_growth_and_shrinking_say_what_the_hpa_will_do(void **state)
     HAS(&shrink.text, "it answers 2, within 1 to 30 that is 2, once nothing more was asked for in 300 s");
 }
 
+static void test_memory_that_says_nothing_is_marked(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, "metricType", "memory_used_percent", "targetValue", "80");
+    (void)world_pod(&w, "a", "n1");
+    struct fleet_device *d = world_gpu(&w, "n1");
+    (void)world_hold(&w, "n1", "ml", "a", d);
+    world_read(&w, d, SNAPSHOT_MEMORY_USED, (double)d->memory_total * 0.9);
+    world_read(&w, d, SNAPSHOT_UTILIZATION, 20);
+    EXPLAINED e;
+    explain(&w, &e);
+    HAS(&e.text, "value 20, counts from 20 to 20, by its utilisation, Ready for 1h", "(PREALLOCATED)");
+    HAS(&e.json, "\"isPreallocated\":true", "{\"id\":\"PREALLOCATED\"");
+}
+
 static void test_errors_are_explained_too(void **state)
 {
     (void)state;
@@ -217,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everything_that_counted_is_shown),
         cmocka_unit_test(test_growth_and_shrinking_say_what_the_hpa_will_do),
+        cmocka_unit_test(test_memory_that_says_nothing_is_marked),
         cmocka_unit_test(test_errors_are_explained_too),
         cmocka_unit_test(test_what_may_wake_it_from_zero_is_said),
         cmocka_unit_test(test_shared_and_simulated_devices_are_marked),
