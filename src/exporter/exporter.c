@@ -231,6 +231,8 @@ static void render_owners_source(struct page *page)
         return;
     gauge(page, "keda_gpu_scaler_owners_age_seconds", "seconds", "Age of the last good answer about pods.",
           age_seconds(page, owners->taken_ns));
+    gauge(page, "keda_gpu_scaler_owners_pods", NULL, "Pods that the last good answer listed, with GPUs or without.",
+          (double)owners->n_pods);
     const struct {
         const char *name;
         size_t count;

@@ -60,6 +60,7 @@ static struct snapshot_owners *make_owners(void)
     };
     return snapshot_owners_new(&(struct snapshot_owners){.taken_ns = NOW,
                                                          .state = SNAPSHOT_OWNERS_OK,
+                                                         .n_pods = 9,
                                                          .n_matched = 3,
                                                          .n_unmatched = 1,
                                                          .holdings = rows,
