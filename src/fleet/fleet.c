@@ -225,7 +225,7 @@ static void tick(void *context)
             f->dial_free_ns += FLEET_DIAL_GAP_NS;
             f->next_peer = i + 1 < n ? i + 1 : 0;
         }
-        is_waiting |= fleet_peer_is_waiting(f->peers[i]);
+        is_waiting |= fleet_peer_is_waiting(f->peers[i], now_ns);
     }
     set_quick(f, is_waiting);
 }

@@ -72,10 +72,10 @@ struct fleet {
 /* ---- stream.c ---- */
 struct fleet_peer *fleet_peer_new(struct fleet *f, const struct fleet_agent *agent);
 void fleet_peer_free(struct fleet_peer *p);
-/* Wants are others now: see that its stream follows. A dial when `may_dial`; returns whether one was made. */
+/* Silence, newer wants, and a dial when it is due and `may_dial`: returns whether one was made. */
 bool fleet_peer_tick(struct fleet_peer *p, int64_t now_ns, bool may_dial);
-/* Does it wait for something that must not wait for a slow tick? */
-bool fleet_peer_is_waiting(const struct fleet_peer *p);
+/* Is something of it due before the next slow tick? */
+bool fleet_peer_is_waiting(const struct fleet_peer *p, int64_t now_ns);
 /* A place has another want. */
 void fleet_peer_forget_want(struct fleet_peer *p, size_t want);
 /* min(30 s, 0.5 s * 2^n) times random in [0, 1), and 100 ms. */

@@ -29,13 +29,17 @@ const char *fleet_node_state_name(enum fleet_node_state state)
 static char *pack_texts(const struct str *texts, size_t n, const char **ret_texts)
 {
     size_t bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        bytes += texts[i].len ? texts[i].len + 1 : 0;
-    char *packed = bytes ? (char *)mem_new_array(bytes, 1) : NULL, *to = packed;
     for (size_t i = 0; i < n; i++) {
-        ret_texts[i] = texts[i].len ? to : "";
+        bytes += texts[i].len ? texts[i].len + 1 : 0;
+        ret_texts[i] = "";
+    }
+    if (bytes == 0)
+        return NULL;
+    char *packed = (char *)mem_new_array(bytes, 1), *to = packed;
+    for (size_t i = 0; i < n; i++) {
         if (texts[i].len == 0)
             continue;
+        ret_texts[i] = to;
         memcpy(to, texts[i].ptr, texts[i].len);
         to += texts[i].len + 1;
     }

@@ -258,9 +258,10 @@ static void check_silence(struct fleet_peer *p, int64_t now_ns)
     }
 }
 
-bool fleet_peer_is_waiting(const struct fleet_peer *p)
+bool fleet_peer_is_waiting(const struct fleet_peer *p, int64_t now_ns)
 {
-    return (!p->current && !p->opening) || has_other_wants(p);
+    bool is_closed = !p->current && !p->opening;
+    return (is_closed && p->open_at_ns < now_ns + FLEET_TICK_NS) || has_other_wants(p);
 }
 
 bool fleet_peer_tick(struct fleet_peer *p, int64_t now_ns, bool may_dial)
