@@ -5,6 +5,7 @@ import tempfile
 import time
 
 from client import Client, FakeKube, check, pod
+from agent import wait_until
 from suite import test
 
 
@@ -17,12 +18,19 @@ def _():
             client.until(f"^ready https://127.0.0.1:{kube.port} gpu$")
             client.watch()
             client.until("^synced")
+            wait_until(lambda: client.metric("requests,watch,2xx"), "the watch to be open")
             kube.token = "second"
             pathlib.Path(folder, "account", "token").write_text("second", encoding="utf-8")
+            client.say("skip 11")  # since the last look at the files; the next without a 401 is at 30 s
             kube.cut_connections()
-            client.until("^failed 0 UNAUTHENTICATED", skipping=True)
+            client.until("^failed 0 UNAVAILABLE")
+            client.say("skip 1")
+            client.until("^failed 0 UNAUTHENTICATED")
+            for _ in range(5):
+                client.ask("now", "^now")
             kube.put(pod("q"))
-            client.until("^changed 0 a/q", skipping=True)
+            client.say("skip 4")
+            client.until("^changed 0 a/q")
             check(client.metric("credential_errors") == 0, "an error was counted")
 
 

@@ -189,6 +189,7 @@ static void obey(char *line)
         watches[number] = NULL;
     } else if (n == 1 && strcmp(words[0], "free-next") == 0) {
         frees_itself = true;
+        puts("free-next");
     } else {
         say_state(words[0]);
     }

@@ -1,5 +1,6 @@
 """The scale subresource: discovery, its cache, and each way to fail."""
 from client import Client, FakeKube, check
+from agent import wait_until
 from suite import test
 
 
@@ -24,6 +25,21 @@ def _():
         client.say("skip 2", "scale apps/v1 Deployment a d1")
         client.until("^scale ", 42)
         check(kube.count("discovery") == 2, "discovery was not asked again after ten minutes")
+
+
+@test("at most sixteen reads run at once, and the others come after")
+def _():
+    with FakeKube() as kube, Client(kube) as client:
+        for i in range(40):
+            kube.put(deployment(f"d{i}", i))
+        kube.fault(path="/scale$", hang=True)
+        client.say(*(f"scale apps/v1 Deployment a d{i}" for i in range(40)))
+        wait_until(lambda: kube.count("get") >= 16, "sixteen reads")
+        for _ in range(10):
+            client.ask("end", '^what is "end"')
+        check(kube.count("get") == 16, f"{kube.count('get')} at once")
+        kube.clear_faults()
+        client.until("^scale ", 40)
 
 
 @test("any kind with a scale has one; a selector comes as it is")

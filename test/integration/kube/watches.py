@@ -159,6 +159,29 @@ for code, word in ((401, "UNAUTHENTICATED"), (403, "PERMISSION_DENIED"), (404, "
     add(f"a list that is answered {code} fails as {word} and is tried again", refused, code, word)
 
 
+@test("Retry-After is waited for")
+def _():
+    with FakeKube() as kube, Client(kube) as client:
+        kube.fault(verb="list", status=429, headers={"Retry-After": "20"}, times=1)
+        client.watch()
+        client.until("^failed")
+        client.say("skip 19")
+        for _ in range(10):
+            client.ask("now", "^now")
+        check(kube.count("list") == 1, "it came too soon")
+        client.say("skip 2")
+        client.until("^synced")
+
+
+@test("a watch that is refused again and again is begun with a list")
+def _():
+    with FakeKube() as kube, Client(kube) as client:
+        kube.fault(verb="watch", status=503, times=4)
+        client.watch()
+        client.until("^synced", 2, skipping=True)
+        check(kube.count("list") == 2 and len(client.seen("^failed 0 UNAVAILABLE")) == 4, "it listed too soon or too late")
+
+
 @test("tries are spread: the first within a second, later ones further apart, at most 30 s")
 def _():
     with FakeKube() as kube, Client(kube) as client:
@@ -311,8 +334,8 @@ def freed_inside(cause):
         client.watch()
         if cause in ("gone", "replaced", "cut"):
             client.until("^synced")
-            client.say("free-next", "now")
-            client.until("^now")
+            wait_until(lambda: client.metric("requests,watch,2xx"), "the watch to be open")
+            client.ask("free-next", "^free-next")
             if cause == "gone":
                 kube.delete("pods", "a", "p")
             elif cause == "replaced":
