@@ -84,7 +84,9 @@ static void get_metrics(struct rpc_call *call, struct str request, void *context
         return;
     struct service_question question = service_question_of(call, "GetMetrics", TRIGGER_ASK_VALUE, ref, t);
     struct service_answer answer;
-    service_ask(s, call, &question, &answer);
+    ARENA_AUTO struct arena arena;
+    arena_init(&arena, SERVICE_EVALUATION_MAX);
+    service_ask(s, &question, &arena, &answer);
     struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
     if (answer.value_error.class != ERR_NONE) {
         service_subject_fail(subject, SUBJECT_VALUE);
@@ -108,7 +110,9 @@ static void is_active(struct rpc_call *call, struct str request, void *context)
         return;
     struct service_question question = service_question_of(call, "IsActive", TRIGGER_ASK_ACTIVITY, ref, t);
     struct service_answer answer;
-    service_ask(s, call, &question, &answer);
+    ARENA_AUTO struct arena arena;
+    arena_init(&arena, SERVICE_EVALUATION_MAX);
+    service_ask(s, &question, &arena, &answer);
     struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
     if (answer.active_error.class != ERR_NONE) {
         service_subject_fail(subject, SUBJECT_ACTIVE);

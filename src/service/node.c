@@ -17,7 +17,9 @@ static void explain(struct rpc_call *call, struct str request, void *context)
     }
     struct service_question question = service_question_of(call, "Explain", TRIGGER_ASK_ALL, asked->scaledobjectref, t);
     struct service_answer answer;
-    service_ask(s, call, &question, &answer);
+    ARENA_AUTO struct arena arena;
+    arena_init(&arena, SERVICE_EVALUATION_MAX);
+    service_ask(s, &question, &arena, &answer);
     BUF_AUTO struct buf text;
     BUF_AUTO struct buf json;
     struct json writer;

@@ -170,11 +170,11 @@ struct service_question service_question_of(struct rpc_call *call, const char *m
                                      .asked = asked};
 }
 
-void service_ask(struct service *s, struct rpc_call *call, const struct service_question *question,
+void service_ask(struct service *s, const struct service_question *question, struct arena *arena,
                  struct service_answer *ret)
 {
     const struct service_evaluator *evaluator = &s->config.evaluator;
-    evaluator->answer(evaluator->context, question, rpc_call_arena(call), ret);
+    evaluator->answer(evaluator->context, question, arena, ret);
     struct service_observation observation = {.question = question, .answer = ret};
     if (s->config.observe)
         s->config.observe(s->config.observe_context, &observation);

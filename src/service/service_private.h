@@ -8,8 +8,9 @@
 enum { SERVICE_METHODS_MAX = 16 };
 /* Our own limit on each unary call: KEDA sets none, and a scaler that hangs stalls every HPA. keda.md 3.6 */
 #define SERVICE_DEADLINE_NS (1 * NS_PER_S)
-/* Memory of one evaluation outside a call. */
-enum { SERVICE_EVALUATION_MAX = 4 << 20 };
+/* Memory of one evaluation, apart from the call's: that has a ceiling by the size of the request, this one by the GPUs
+ * and pods that are looked at. Scope cluster of 80,000 GPUs takes 12 MB. */
+enum { SERVICE_EVALUATION_MAX = 32 << 20 };
 
 enum stream_kind { STREAM_IS_ACTIVE, STREAM_METRIC_SPEC, STREAM_HEALTH, STREAM_FLEET, STREAM_KINDS };
 
@@ -73,7 +74,7 @@ static inline int64_t service_now_ns(const struct service *s)
 struct service_question service_question_of(struct rpc_call *call, const char *method, enum trigger_question asked,
                                             const Externalscaler__ScaledObjectRef *ref, const struct trigger *t);
 /* Ask the evaluator, and let the program observe the answer. */
-void service_ask(struct service *s, struct rpc_call *call, const struct service_question *question,
+void service_ask(struct service *s, const struct service_question *question, struct arena *arena,
                  struct service_answer *ret);
 /* snapshots.c: the evaluator of an agent, on service's source. */
 struct service_evaluator service_snapshot_evaluator(struct service *s);

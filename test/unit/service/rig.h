@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define SCALER "/externalscaler.ExternalScaler/"
-enum { REPLIES_MAX = 8, REPLY_BYTES = 32768, RIG_STREAM_BYTES = 4 << 20 };
+enum { REPLIES_MAX = 8, REPLY_BYTES = 256 << 10, RIG_STREAM_BYTES = 4 << 20 };
 
 /* What a call brought: its messages in order, and its status once it is over. */
 struct reply {
