@@ -398,6 +398,45 @@ static void test_a_gap_is_told_even_where_the_value_stands(void **state)
     assert_double_near(hub_reading(&r, &h, "GPU-0", 0).valid_s, 6, 1e-9);
 }
 
+static void test_a_gap_of_an_idle_device_is_told(void **state)
+{
+    (void)state;
+    HUB h = {0};
+    RIG_WITH(r, 0);
+    hub_watch(&r, &h, one_want(300, 300));
+    node_wait(&r.node, 6);
+    node_read(&r.node, "GPU-0", SNAPSHOT_UTILIZATION, 0);
+    node_publish(&r.node);
+    assert_int_equal(hub_tick(&r, &h), 1);
+    assert_double_near(hub_reading(&r, &h, "GPU-0", 0).valid_s, 2, 1e-9);
+}
+
+static void test_a_reading_below_its_peak_is_said_each_time(void **state)
+{
+    (void)state;
+    HUB h = {0};
+    RIG_WITH(r, 90);
+    hub_watch(&r, &h, one_want(3, 60));
+    for (int i = 1; i <= 10; i++) {
+        node_wait(&r.node, 1);
+        node_read(&r.node, "GPU-0", SNAPSHOT_UTILIZATION, 60);
+        node_publish(&r.node);
+        assert_int_equal(hub_tick(&r, &h), 1);
+        assert_true(hub_was_told(&h, r.node.latest->devices[0].id, 0));
+    }
+}
+
+static void test_a_device_that_was_lost_before_its_first_reading_is_missing(void **state)
+{
+    (void)state;
+    HUB h = {0};
+    RIG_WITH(r);
+    node_add(&r.node, SNAPSHOT_GPU, 0, "GPU-0")->is_lost = true;
+    node_publish(&r.node);
+    hub_watch(&r, &h, one_want(15, 60));
+    assert_int_equal(hub_reading(&r, &h, "GPU-0", 0).status, STATUS(MISSING));
+}
+
 static void test_a_driver_that_hangs_is_told_each_second_by_the_age_of_the_snapshot(void **state)
 {
     (void)state;
@@ -613,6 +652,29 @@ static void test_what_hubs_were_told_counts_as_memory_of_streams(void **state)
     assert_false(h.is_done);
 }
 
+static void test_what_is_gone_counts_no_longer(void **state)
+{
+    (void)state;
+    enum { GPUS = 100, CYCLES = 12 };
+    static struct hub_want wants[HUB_WANTS_MAX];
+    HUB h = {0};
+    RIG_WITH(r);
+    for (size_t i = 0; i < HUB_WANTS_MAX; i++)
+        wants[i] = (struct hub_want){"utilization", (double)i, 60};
+    hub_watch(&r, &h, packed_wants(wants, HUB_WANTS_MAX));
+    for (int cycle = 0; cycle < CYCLES; cycle++) { /* 500 kB each, of 4 MiB */
+        snapshot_store_remove_all(r.node.store);
+        for (int i = 0; i < GPUS; i++) {
+            char uuid[16];
+            (void)snprintf(uuid, sizeof(uuid), "GPU-%d", i);
+            (void)node_add(&r.node, SNAPSHOT_GPU, i, uuid);
+        }
+        assert_int_equal(hub_cycle(&r, &h, 1), 1);
+        assert_int_equal(h.devices.n, GPUS);
+    }
+    assert_false(h.is_done);
+}
+
 static void set_true(void *context)
 {
     *(bool *)context = true;
@@ -650,6 +712,9 @@ int main(void)
         cmocka_unit_test(test_what_stands_still_is_not_said_again),
         cmocka_unit_test(test_a_reading_is_left_out_only_where_all_of_it_stands),
         cmocka_unit_test(test_a_gap_is_told_even_where_the_value_stands),
+        cmocka_unit_test(test_a_gap_of_an_idle_device_is_told),
+        cmocka_unit_test(test_a_reading_below_its_peak_is_said_each_time),
+        cmocka_unit_test(test_a_device_that_was_lost_before_its_first_reading_is_missing),
         cmocka_unit_test(test_a_driver_that_hangs_is_told_each_second_by_the_age_of_the_snapshot),
         cmocka_unit_test(test_updates_of_one_snapshot_agree_on_its_time),
         cmocka_unit_test(test_ticks_between_snapshots_say_nothing_before_a_second_has_passed),
@@ -660,6 +725,7 @@ int main(void)
         cmocka_unit_test(test_each_hub_has_what_it_asked_for),
         cmocka_unit_test(test_a_hub_that_does_not_read_is_ended_not_told_less),
         cmocka_unit_test(test_what_hubs_were_told_counts_as_memory_of_streams),
+        cmocka_unit_test(test_what_is_gone_counts_no_longer),
         cmocka_unit_test(test_a_drain_ends_streams_with_ok),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

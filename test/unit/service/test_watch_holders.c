@@ -260,6 +260,20 @@ static void test_a_young_holder_of_a_device_that_fails_is_missing(void **state)
     assert_int_equal(readings_of(&h, next)->of[0].status, STATUS(UNSUPPORTED));
 }
 
+static void test_a_holder_that_has_its_device_alone_is_not_measured_by_process(void **state)
+{
+    (void)state;
+    HUB h = {0};
+    RIG_WITH(r, 50);
+    pods_init(&r);
+    struct snapshot_holder *holder = hold(&r, "GPU-0", "llm-0");
+    use(&r, holder, 33, 1e9);
+    publish_uses(&r);
+    hub_watch(&r, &h, WANTS({"utilization", 15, 60}));
+    assert_false(h.last->holders[0]->is_measured);
+    assert_double_same(readings_of(&h, holder)->of[0].mean, 50);
+}
+
 /* ---- readings of shared holders ---- */
 
 static void test_a_shared_holder_has_what_its_processes_do_or_nothing(void **state)
@@ -389,6 +403,9 @@ static void test_minutes_come_whole_at_first_then_the_newest(void **state)
     remember(m, 60, 50, 50); /* the next, and how the last one ended */
     (void)hub_cycle(&r, &h, 1);
     assert_minutes(h.last->holders[0], 60, 2, (const float[][2]){{50, 50}, {30, 50}});
+    remember(m, 61, 50, 50); /* time alone moves on */
+    (void)hub_cycle(&r, &h, 1);
+    assert_minutes(h.last->holders[0], 61, 2, (const float[][2]){{50, 50}, {50, 50}});
     for (int i = 61; i < 61 + 40; i++)
         remember(m, i, (float)i, (float)i);
     (void)hub_cycle(&r, &h, 1);
@@ -572,6 +589,7 @@ int main(void)
         cmocka_unit_test_teardown(test_a_young_holder_has_what_its_device_did_since_it_came, pods_fini),
         cmocka_unit_test_teardown(test_a_holder_is_young_for_as_long_as_windows_and_ages_reach, pods_fini),
         cmocka_unit_test_teardown(test_a_young_holder_of_a_device_that_fails_is_missing, pods_fini),
+        cmocka_unit_test_teardown(test_a_holder_that_has_its_device_alone_is_not_measured_by_process, pods_fini),
         cmocka_unit_test_teardown(test_a_shared_holder_has_what_its_processes_do_or_nothing, pods_fini),
         cmocka_unit_test_teardown(test_a_shared_holder_that_is_measured_no_longer_has_no_readings, pods_fini),
         cmocka_unit_test_teardown(test_a_reading_of_processes_that_fails_ages_and_is_missing, pods_fini),
