@@ -53,9 +53,11 @@ class Access:
             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}]})
 
     def may(self, verb, resource, group="", namespace=""):
-        """What the API server says of the hub's rights."""
+        """What the API server says of the hub's rights; resource may be with a subresource."""
+        resource, _, subresource = resource.partition("/")
         review = self._plane.api.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", {
             "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
             "spec": {"user": f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}",
-                     "resourceAttributes": {"verb": verb, "resource": resource, "group": group, "namespace": namespace}}})
+                     "resourceAttributes": {"verb": verb, "resource": resource, "subresource": subresource, "group": group,
+                                            "namespace": namespace}}})
         return review["status"]["allowed"]

@@ -62,15 +62,16 @@ class Slot:
 
 
 class Node:
-    """shares: how many pods may have one GPU. host: the agent's address."""
+    """shares: how many pods may have one GPU. host: the agent's address. listed=False: no kubelet, as where no device
+    plugin is."""
 
-    def __init__(self, cluster, name, gpus, shares=1, host="127.0.0.1"):
+    def __init__(self, cluster, name, gpus, shares=1, host="127.0.0.1", listed=True):
         import kubelet  # of the integration tests; loads gRPC, which only a run needs
 
         self.name, self._pb = name, kubelet
         self.kubelet = kubelet.Kubelet()
         self.processes = Processes() if shares > 1 else None
-        flags = ["--pod-resources", self.kubelet.path, "--node-name", name]
+        flags = [f"--pod-resources={self.kubelet.path if listed else ''}", "--node-name", name]
         flags += self.processes.flags() if self.processes else []
         self.agent = agent.Agent(cluster, name, [0] * gpus, flags=flags, host=host)
         self.slots = [Slot(self, gpu, None if shares == 1 else share) for gpu in range(gpus) for share in range(shares)]
@@ -93,7 +94,7 @@ class Node:
         return [slot for slot in self.slots if slot.owner is None and slot.gpu not in self._others]
 
     def tenant(self, gpu, load, name=None):
-        """A pod of somebody else on a GPU, or (name=None) load that no pod is known to make."""
+        """A pod of somebody else on a GPU, or (name=None) load that no pod is known to make; our pods do not get it."""
         with self._lock:
             self._others[gpu] = (name, load)
         self.tell_kubelet()
@@ -126,7 +127,8 @@ class Node:
             total = self._others[gpu][1] if gpu in self._others else own
             loads.append(None if gpu in self._lost else round(min(100, total), 1))
             if self.processes:
-                processes[gpu] = [(pod.pid, round(pod.load, 1)) for pod in pods if pod.is_started]
+                part = 100 / max(100, own)  # more than the board has is shared
+                processes[gpu] = [(pod.pid, round(pod.load * part, 1)) for pod in pods if pod.is_started]
         now = (loads, processes, self._fault)
         if now != self._played:
             self.agent.gpus.set(loads, self._fault, processes)

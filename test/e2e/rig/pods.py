@@ -23,14 +23,14 @@ class Demand:
     def __init__(self, total=0.0, hot=1.0):
         self.total = total
         self.hot = hot  # the first pod gets so many times what each of the others gets
-        self.idle = 0.0  # of pods that do not serve
+        self.draining = 0.0  # of pods that are being deleted
 
     def share(self, pods):
         """Sets the load of each pod's GPUs. A GPU has no more than 100: what is beyond that queues."""
         serving = [pod for pod in pods if pod.serves]
         weights = [self.hot if place == 0 else 1.0 for place, _ in enumerate(serving)]
         for pod in pods:
-            pod.load = 0.0 if not pod.is_started else self.idle
+            pod.load = 0.0 if pod.deleted is None else self.draining
         for pod, weight in zip(serving, weights):
             pod.load = min(100.0, self.total * weight / sum(weights) / max(1, len(pod.gpus)))
         for pod in pods:
@@ -80,6 +80,11 @@ class Pods:
         """The pods that have a node, by name."""
         with self._lock:
             return sorted((p for p in self._pods.values() if app in (None, p.app)), key=lambda p: (p.bound, p.name))
+
+    def evict(self, node):
+        """Deletes the pods of a node, as a drain does."""
+        for pod in [pod for pod in self.of() if pod.node is node]:
+            self._api.delete(f"{self._path}/{pod.name}")
 
     def serving(self, app=None):
         return [pod for pod in self.of(app) if pod.serves]

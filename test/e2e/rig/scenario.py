@@ -5,7 +5,7 @@ Scenarios register themselves with @scenario("a sentence"); runner.py runs them.
 
 import time
 
-from . import agent, forwarder, hub, nodes, pods, settings, trace, wait, workload
+from . import agent, forwarder, hub, nodes, pods, question, settings, trace, wait, workload
 
 _LOOK_S = 0.25
 
@@ -26,7 +26,7 @@ def scenario(title):
 class Context:
     def __init__(self, cluster, name):
         self.cluster, self.name, self.trace = cluster, name, trace.Trace()
-        self._agents, self._workloads, self._nodes, self._hubs, self._forwarders = [], [], [], [], []
+        self._agents, self._workloads, self._nodes, self._hubs, self._others = [], [], [], [], []
         self.pods = None
         self.trace.header()
 
@@ -46,12 +46,12 @@ class Context:
         return made
 
     def nodes(self, count, gpus, **options):
-        """Simulated nodes for the pods of this scenario, whose life begins here."""
-        for number in range(count):
+        """So many simulated nodes more; returns all. The life of the scenario's pods begins with the first."""
+        for number in range(len(self._nodes), len(self._nodes) + count):
             made = nodes.Node(self.cluster, f"{self.name}-node{number}", gpus, **options)
             self._nodes.append(made)
             made.start()
-        self.pods = pods.Pods(self.cluster, self.name, self._nodes)
+        self.pods = self.pods or pods.Pods(self.cluster, self.name, self._nodes)
         return self._nodes
 
     def hub(self, agents=None, start=True, **options):
@@ -76,7 +76,13 @@ class Context:
     def forwarder(self, *ports):
         """One address in front of these ports of loopback."""
         made = forwarder.Forwarder(self.cluster.ports.take(), ports)
-        self._forwarders.append(made)
+        self._others.append(made)
+        return made
+
+    def questions(self, address, of, metadata):
+        """To ask `address` about a workload as KEDA does."""
+        made = question.Questions(address, of, metadata)
+        self._others.append(made)
         return made
 
     def forget(self, made):
@@ -155,7 +161,7 @@ class Context:
         for made in self._workloads:
             end(made.delete)
         end(lambda: wait.until("KEDA to let go of the ScaledObjects", lambda: all(w.is_gone() for w in self._workloads), 20))
-        for made in [*self._hubs, *([self.pods] if self.pods else []), *self._nodes, *self._forwarders, *self._agents]:
+        for made in [*self._hubs, *([self.pods] if self.pods else []), *self._nodes, *self._others, *self._agents]:
             end(made.close)
         if problems:
             raise problems[0]

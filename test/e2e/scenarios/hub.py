@@ -29,3 +29,110 @@ def hub_follows_demand(context):
     context.until("2 replicas", lambda v: v.replicas == 2)
     context.until_served(workload, 2)
     context.holds("2 replicas", lambda v: v.replicas == 2, 5)
+
+
+@scenario("10 replicas at full load do not collapse; a fall takes them down to what is needed")
+def full_load_does_not_collapse(context):
+    context.nodes(3, gpus=5)
+    hub = context.hub()
+    workload = context.workload(replicas=10, gpus=1)
+    demand = context.demand(workload, 5000)
+    context.until_served(workload, 10)
+    workload.scale(workload_trigger(hub, targetValue="80"), maximum=12)
+    context.holds("never below 10 replicas at full load", lambda v: v.replicas >= 10, 12)
+    context.until("ceil(10 x 100 / 80), which the maximum allows no more than 12", lambda v: v.replicas == 12)
+    context.holds("12 replicas at full load", lambda v: v.replicas == 12, 10)
+    context.note("demand for 4 of 80 %")
+    demand.total = 310
+    context.until("4 replicas", lambda v: v.replicas == 4)
+    context.holds("4 replicas", lambda v: v.replicas == 4, 8)
+
+
+@scenario("max follows the busiest pod without running away, p95 the tail")
+def max_and_p95(context):
+    context.nodes(3, gpus=5)
+    hub = context.hub()
+    busiest, tail = context.workload(gpus=1, name="busiest"), context.workload(gpus=1, name="tail")
+    hot = context.demand(busiest, 300, hot=1.5)
+    even = context.demand(tail, 170)
+    busiest.scale(workload_trigger(hub, targetValue="60", aggregation="max"))
+    tail.scale(workload_trigger(hub, targetValue="60", aggregation="p95"))
+    context.until("3 replicas, where each is at 57 %", lambda v: v.replicas == 3, of=tail)
+    context.until("7 replicas, where the hot one is at 60 %", lambda v: v.replicas == 7, of=busiest)
+    context.until_served(busiest, 7)
+    context.holds("7 replicas", lambda v: v.replicas == 7, 10, of=busiest)
+    context.expect(tail.view().replicas == 3, "still 3 replicas by p95")
+    context.note("demand for 3 and 1")
+    hot.total, even.total = 120, 50
+    context.until("3 replicas by max", lambda v: v.replicas == 3, of=busiest)
+    context.until("1 replica by p95", lambda v: v.replicas == 1, of=tail)
+    context.holds("3 replicas by max", lambda v: v.replicas == 3, 5, of=busiest)
+
+
+@scenario("metricType Value: the same counts as with AverageValue")
+def metric_type_value(context):
+    context.nodes(2, gpus=4)
+    hub = context.hub()
+    workload = context.workload(gpus=1)
+    demand = context.demand(workload, 240)
+    workload.scale(workload_trigger(hub), metric_type="Value")
+    context.until("5 replicas, where each is at 48 %", lambda v: v.replicas == 5)
+    context.until_served(workload, 5)
+    context.holds("5 replicas", lambda v: v.replicas == 5, 8)
+    context.note("demand for 2")
+    demand.total = 98
+    context.until("2 replicas", lambda v: v.replicas == 2)
+    context.until_served(workload, 2)
+    context.holds("2 replicas", lambda v: v.replicas == 2, 6)
+
+
+@scenario("pods with 2 and with 8 GPUs: the target means one pod, whatever it holds")
+def pods_with_several_gpus(context):
+    context.nodes(2, gpus=16)
+    hub = context.hub()
+    pair, octet = context.workload(gpus=2, name="pair"), context.workload(gpus=8, name="octet")
+    context.demand(pair, 290)
+    context.demand(octet, 780)
+    for workload in (pair, octet):
+        workload.scale(workload_trigger(hub))
+    context.until("3 pods of 2 GPUs at 48 %", lambda v: v.replicas == 3, of=pair)
+    context.until("2 pods of 8 GPUs at 49 %", lambda v: v.replicas == 2, of=octet)
+    context.until_served(pair, 3)
+    context.until_served(octet, 2)
+    context.holds("3 pods", lambda v: v.replicas == 3, 8, of=pair)
+    context.holds("2 pods", lambda v: v.replicas == 2, 2, of=octet)
+
+
+@scenario("two workloads on one node: each follows its own load")
+def two_workloads_on_one_node(context):
+    context.nodes(1, gpus=12)
+    hub = context.hub()
+    first, second = context.workload(gpus=1, name="first"), context.workload(gpus=1, name="second")
+    one, two = context.demand(first, 290), context.demand(second, 20)
+    for workload in (first, second):
+        workload.scale(workload_trigger(hub))
+    context.until("6 replicas of the first", lambda v: v.replicas == 6 and second.view().replicas == 1, of=first)
+    context.until_served(first, 6)
+    context.holds("1 replica of the second", lambda v: v.replicas == 1, 6, of=second)
+    context.note("the other way round")
+    one.total, two.total = 20, 190
+    context.until("4 replicas of the second", lambda v: v.replicas == 4, of=second)
+    context.until("1 replica of the first", lambda v: v.replicas == 1, of=first)
+    context.holds("4 replicas of the second", lambda v: v.replicas == 4, 6, of=second)
+
+
+@scenario("GPUs shared in time: pods are told apart by their processes")
+def time_sliced_pods(context):
+    context.nodes(1, gpus=3, shares=2)
+    hub = context.hub()
+    heavy, light = context.workload(gpus=1, name="heavy"), context.workload(gpus=1, name="light")
+    context.demand(heavy, 88)
+    context.demand(light, 10)
+    for workload in (heavy, light):
+        workload.scale(workload_trigger(hub))
+    context.until("2 replicas of the heavy one", lambda v: v.replicas == 2, of=heavy)
+    context.until_served(heavy, 2)
+    context.holds("2 replicas of the heavy one", lambda v: v.replicas == 2, 8, of=heavy)
+    context.holds("1 replica of the light one", lambda v: v.replicas == 1, 6, of=light)
+    context.expect({slot.gpu for slot in context.pods.of("light")[0].slots} & context.pods.of("heavy")[0].gpus,
+                   "the two workloads to share a GPU")

@@ -1,0 +1,86 @@
+"""How a hub is set up: its rights, where it finds agents, its restart, simulated clusters."""
+
+import socket
+
+from rig.scenario import scenario
+
+from .common import is_close, workload_trigger
+from .hub_faults import _measured, _steady
+
+
+def _own_address():
+    """Of this machine, not loopback: the API server takes no loopback in EndpointSlices. No packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return probe.getsockname()[0]
+
+
+def _announce(context, service, node):
+    """The EndpointSlice of one agent, as a headless Service's controller writes them."""
+    context.cluster.api.apply(f"/apis/discovery.k8s.io/v1/namespaces/gpu-scaler/endpointslices/{node.name}", {
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": node.name, "labels": {"kubernetes.io/service-name": service}},
+        "ports": [{"name": "metrics", "port": 9, "protocol": "TCP"},
+                  {"name": "grpc", "port": node.agent.port, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [node.agent.host], "nodeName": node.name, "conditions": {"ready": True}}]})
+
+
+@scenario("the least rights suffice, and agents are found by EndpointSlices as they come and go")
+def least_rights_and_endpoint_slices(context):
+    service, host = "keda-gpu-scaler-agents", _own_address()
+    hub = context.hub(agents=[f"service:{service}"])
+    may = context.cluster.access.may
+    for verb, resource, group in (("get", "deployments/scale", "apps"), ("watch", "pods", ""), ("list", "scaledobjects", "keda.sh")):
+        context.expect(may(verb, resource, group, context.name), f"the hub may {verb} {resource}")
+    for verb, resource, group in (("get", "secrets", ""), ("get", "deployments", "apps"), ("delete", "pods", ""),
+                                  ("update", "deployments/scale", "apps"), ("list", "endpointslices", "discovery.k8s.io")):
+        context.expect(not may(verb, resource, group, context.name), f"the hub may not {verb} {resource}")
+    nodes = context.nodes(2, gpus=3, host=host)
+    for node in nodes:
+        _announce(context, service, node)
+    workload = context.workload(replicas=4, gpus=1)
+    demand = _steady(context, workload, hub, 4)
+    context.note("a third node comes, and the demand for 7")
+    newest = context.nodes(1, gpus=3, host=host)[-1]
+    _announce(context, service, newest)
+    demand.total = 345
+    context.until("7 replicas", lambda v: v.replicas == 7)
+    context.wait_for("all 7 to be measured", lambda: _measured(hub, workload) == 7)
+    context.note("its EndpointSlice goes, the pods stay: unknown, not idle")
+    context.cluster.api.delete(f"/apis/discovery.k8s.io/v1/namespaces/gpu-scaler/endpointslices/{newest.name}")
+    demand.total = 240
+    context.holds("7 replicas", lambda v: v.replicas == 7, 12)
+    _announce(context, service, newest)
+    context.until("5 replicas with all readings back", lambda v: v.replicas == 5)
+
+
+@scenario("the only hub restarted at peak: no dip, by a stop and by a crash")
+def hub_restarts_at_peak(context):
+    context.nodes(2, gpus=4)
+    hub = context.hub()
+    workload = context.workload(replicas=5, gpus=1)
+    demand = _steady(context, workload, hub, 5, kind="external-push")
+    for how, end in (("stopped", hub.stop), ("killed", hub.kill)):
+        context.note(f"the hub is {how}")
+        end()
+        context.holds("5 replicas", lambda v: v.replicas == 5, 7)
+        hub.start(is_ready=False)
+        context.note("the hub starts")
+        context.until("the HPA to read again", lambda v: v.replicas == 5 and v.scaling_active == "ValidMetricFound")
+        context.holds("5 replicas by the first answers of a new hub", lambda v: v.replicas == 5, 7)
+    context.note("demand for 7")
+    demand.total = 345
+    context.until("7 replicas", lambda v: v.replicas == 7)
+
+
+@scenario("a simulated cluster without a device plugin: pods get simulated GPUs; scope cluster sums all")
+def simulated_cluster(context):
+    nodes = context.nodes(2, gpus=3, listed=False)
+    for node in nodes:
+        for gpu in range(3):
+            node.tenant(gpu, 40)
+    hub = context.hub(flags=["--simulated-gpus", "1"])
+    workload, whole = context.workload(replicas=2, gpus=1), context.workload(replicas=1, name="whole")
+    whole.scale(workload_trigger(hub, scope="cluster", aggregation="sum", window="0", targetValue="80"))
+    workload.scale(workload_trigger(hub))
+    context.until("3 replicas by the sum of all boards", lambda v: v.replicas == 3 and is_close(v.value, 240), of=whole)
