@@ -137,10 +137,13 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A wave of new streams begins; not before the last one is through. */
+/* A wave of new streams begins; not before the last one is through. What is asked for before it begins is part of it:
+ * waves of their own would make each of many triggers wait for all before it. */
 static void wants_changed(struct fleet *f, int64_t now_ns)
 {
     f->generation++;
+    if (f->spread_from_ns > now_ns)
+        return;
     f->spread_from_ns = f->n_peers ? later(now_ns, f->spread_from_ns + FLEET_SPREAD_NS) : now_ns - FLEET_SPREAD_NS;
 }
 

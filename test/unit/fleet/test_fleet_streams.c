@@ -375,6 +375,21 @@ static void test_streams_for_new_wants_are_opened_at_different_times(void **stat
     rig_stop();
 }
 
+/* As where a hub finds many ScaledObjects: the second wave begins when the first is through, and takes all of them. */
+static void test_many_wants_one_after_another_wait_for_one_wave(void **state)
+{
+    (void)state;
+    rig_start(1);
+    rig_watch(1);
+    pass_until_up(0);
+    for (int i = 0; i < 10; i++) {
+        (void)fleet_want(rig.fleet, &(struct fleet_want){SNAPSHOT_POWER, i * NS_PER_S, 0});
+        rig_pass(S(0.05), true);
+    }
+    pass_until(node_of(0)->n_wants == 11, S(4.5));
+    rig_stop();
+}
+
 /* The stream was opened for the want before and answers after the place has another one. */
 static void test_a_stream_that_was_being_opened_does_not_fill_a_reused_place(void **state)
 {
@@ -503,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_wants_have_a_ceiling_and_make_room_when_nobody_asks),
         cmocka_unit_test(test_a_reused_place_never_shows_readings_of_the_want_before),
         cmocka_unit_test(test_streams_for_new_wants_are_opened_at_different_times),
+        cmocka_unit_test(test_many_wants_one_after_another_wait_for_one_wave),
         cmocka_unit_test(test_a_stream_that_was_being_opened_does_not_fill_a_reused_place),
         cmocka_unit_test(test_dials_are_paced_and_those_that_fail_spread_out),
         cmocka_unit_test(test_with_more_dials_due_than_may_be_made_each_agent_has_its_turn),
