@@ -165,12 +165,14 @@ static void on_scaled_object(void *context, const struct kube_object *object)
         map_remove(c->objects, key, strlen(key));
     struct cluster_workload *w = cluster_find(c, o->meta.ns, o->meta.name);
     bool is_expected = copy && is_ours(&c->config, o);
-    if (!w && is_expected)
+    if (!w && is_expected && c->workloads.len < OBJECTS_MAX)
         w = track(c, o->meta.ns, o->meta.name);
     if (!w)
         return;
     w->is_expected = is_expected;
     cluster_workload_touch(w);
+    if (is_expected) /* agents are asked for it from now on, not from the first question on */
+        cluster_workload_look(w);
 }
 
 static void on_scaled_object_gone(void *context, const char *ns, const char *name, const char *uid)
@@ -272,6 +274,12 @@ static void start_list(struct cluster *c, struct cluster_list *list, enum kube_k
         c->config.kube,
         &(struct kube_watch_config){
             .kind = kind, .changed = changed, .gone = gone, .synced = on_synced, .failed = on_failed, .context = list});
+}
+
+void cluster_reload(struct cluster *c)
+{
+    for (size_t i = 0; i < c->workloads.len; i++)
+        cluster_workload_reload(c->workloads.items[i]);
 }
 
 bool cluster_is_synced(const struct cluster *c)

@@ -29,6 +29,9 @@ struct cluster_config {
 struct cluster *cluster_new(const struct cluster_config *config);
 void cluster_free(struct cluster *c); /* accepts NULL */
 
+/* The settings of triggers have changed: those parsed before are forgotten, what ScaledObjects ask is expected anew. */
+void cluster_reload(struct cluster *c);
+
 /* Were the lists of ScaledObjects and HPAs complete once, or may they not be read? */
 bool cluster_is_synced(const struct cluster *c);
 /* For people: "scaledobjects: synced\n" lines, one a watch that all workloads share. */

@@ -88,5 +88,7 @@ void cluster_workload_touch(struct cluster_workload *w);
 void cluster_workload_tick(struct cluster_workload *w);
 /* Look at the facts for every trigger that is remembered, and for those of a ScaledObject that will ask. */
 void cluster_workload_look(struct cluster_workload *w);
+/* Forget all triggers, and look anew. */
+void cluster_workload_reload(struct cluster_workload *w);
 
 #endif

@@ -182,7 +182,8 @@ static void on_scale(void *context, const struct kube_scale *scale, const struct
     w->spec = scale->spec;
     w->status = scale->status;
     w->scale_ns = now_ns(w);
-    w->next_read_ns = w->next_read_ns > w->scale_ns ? w->next_read_ns : w->scale_ns + read_period_ns(w);
+    if (!w->next_read_ns) /* else something changed while it was read */
+        w->next_read_ns = w->scale_ns + read_period_ns(w);
     if (*scale->selector)
         watch_pods(w, scale->selector);
 }
@@ -323,6 +324,14 @@ void cluster_workload_look(struct cluster_workload *w)
         workload_memory_look(w->memories.items[i].memory, &facts, w->cluster->config.fleet, now_ns(w));
 }
 
+void cluster_workload_reload(struct cluster_workload *w)
+{
+    for (size_t i = 0; i < w->memories.len; i++)
+        workload_memory_free(w->memories.items[i].memory);
+    w->memories.len = 0;
+    cluster_workload_look(w);
+}
+
 /* ---- facts ---- */
 
 /* Of one read of /scale that still stands; with podSelector alone the pods themselves are counted. */
@@ -382,7 +391,7 @@ int cluster_facts(const struct cluster_workload *w, struct arena *arena, struct 
                                    .simulated_gpus_per_pod = c->config.simulated_gpus_per_pod};
     cluster_key(key, w->ns, w->name);
     ret->is_job = !ret->scaled_object && map_get(c->jobs, key, strlen(key)) != NULL;
-    ret->is_known = ret->scaled_object || (*w->pod_selector && c->scaled_objects.is_denied);
+    ret->is_known = ret->scaled_object || ret->is_job || (*w->pod_selector && c->scaled_objects.is_denied);
     if (ret->scaled_object) {
         ret->target_kind = ret->scaled_object->target_kind;
         ret->target_name = ret->scaled_object->target_name;
