@@ -213,11 +213,11 @@ static void on_resolved(void *context, const char *const *addresses, size_t n, c
     if (error && !s->is_told)
         log_warn("fleet", "cannot find agents; keeps trying", LOG_STR("name", s->text), LOG_STR("error", error->text));
     s->is_told = error != NULL;
-    if (!error) {
-        clear_addresses(s);
-        for (size_t i = 0; i < n; i++)
-            vec_push(&s->addresses, mem_strdup(addresses[i]));
-    }
+    if (error)
+        return;
+    clear_addresses(s);
+    for (size_t i = 0; i < n; i++)
+        vec_push(&s->addresses, mem_strdup(addresses[i]));
     change(s->agents);
 }
 
@@ -239,15 +239,30 @@ static int refuse(const char *text, struct err *e)
                    "--agents \"%s\": must be service:[NAMESPACE/]NAME[:PORT], dns:HOST:PORT or HOST:PORT", text);
 }
 
+/* Lower case letters, digits and '-', as names of Services, namespaces and ports are. */
+static bool copy_label(char *ret, size_t size, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789-", text.ptr[i]))
+            return false;
+    return text.len > 0 && str_copy(ret, size, text);
+}
+
+static bool is_port(const char *text)
+{
+    bool is_number = strspn(text, "0123456789") == strlen(text);
+    int64_t number;
+    return !is_number || (num_parse_i64(str_of(text), &number) == 0 && number > 0 && number <= UINT16_MAX);
+}
+
 static int parse_service(struct source *s, struct str text)
 {
     struct str port = text, name = str_cut(&port, ':'), rest = name, ns = str_cut(&rest, '/');
-    bool fits = str_copy(s->port, sizeof(s->port), port.ptr ? port : str_of(""));
-    if (rest.ptr)
-        fits = fits && str_copy(s->ns, sizeof(s->ns), ns) && str_copy(s->name, sizeof(s->name), rest);
-    else
-        fits = fits && str_copy(s->name, sizeof(s->name), name);
-    return fits && *s->name ? 0 : -1;
+    if (port.ptr && (!copy_label(s->port, sizeof(s->port), port) || !is_port(s->port)))
+        return -1;
+    if (!rest.ptr)
+        return copy_label(s->name, sizeof(s->name), name) ? 0 : -1;
+    return copy_label(s->ns, sizeof(s->ns), ns) && copy_label(s->name, sizeof(s->name), rest) ? 0 : -1;
 }
 
 static int parse(struct source *s, const char *text, struct err *e)

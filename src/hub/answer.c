@@ -21,26 +21,44 @@ static const char *rule_name(enum scaling_rule rule)
     return rule < ARRAY_LEN(names) ? names[rule] : "unknown";
 }
 
-static void count(struct hub *h, const struct workload_answer *answer)
+static void count(struct hub *h, const char *reason)
 {
-    char reason[32];
-    (void)str_copy(reason, sizeof(reason), str_of(answer->is_cluster ? "CLUSTER" : rule_name(answer->result.rule)));
-    str_lower(reason);
-    const char *labels[] = {reason};
+    char lower[32];
+    (void)str_copy(lower, sizeof(lower), str_of(reason));
+    str_lower(lower);
+    const char *labels[] = {lower};
     metric_add(metric_series(h->decisions, labels), 1);
+}
+
+/* The rule that decided; "refused" where none was asked. */
+static const char *reason_of(struct hub *h, const struct workload_answer *answer)
+{
+    bool is_refused = answer->value_error.class != ERR_NONE && answer->result.rule == SCALING_RULE_ZERO;
+    return !hub_is_settled(h)   ? "not_yet"
+           : answer->is_cluster ? "cluster"
+           : is_refused         ? "refused"
+                                : rule_name(answer->result.rule);
 }
 
 /* The workload that the question is about, and its facts; facts->ns is NULL where it is none that is known. Returns -1
  * where the arena is full. */
-static int find_facts(struct hub *h, struct cluster_workload *w, struct arena *arena, struct workload_facts *ret)
+static int find_facts(struct cluster_workload *w, struct arena *arena, struct workload_facts *ret)
 {
     *ret = (struct workload_facts){.ns = NULL};
     if (!w)
         return 0;
-    if (cluster_facts(w, arena, ret) < 0)
-        return -1;
-    ret->is_api_synced = ret->is_api_synced && hub_is_settled(h);
-    return 0;
+    return cluster_facts(w, arena, ret);
+}
+
+/* Until everybody has been heard there is no value and no word about idleness: a part of the fleet is not the fleet. */
+static void evaluate(struct hub *h, struct workload_memory *m, struct arena *arena, struct hub_answer *ret)
+{
+    struct workload_answer *a = &ret->answer;
+    workload_evaluate(m, ret->facts.ns ? &ret->facts : NULL, &h->nodes, net_now_ns(h->loop), arena, a);
+    if (hub_is_settled(h) || a->value_error.class == ERR_FAILED_PRECONDITION)
+        return;
+    (void)err_set(&a->value_error, ERR_UNAVAILABLE, "not yet: %s", hub_waits_for(h));
+    a->active_error = a->value_error;
 }
 
 static struct workload_memory *find_memory(struct hub *h, struct cluster_workload *w, const struct trigger *t)
@@ -61,21 +79,23 @@ static void answer(void *context, const struct service_question *question, struc
     const struct trigger *t = question->trigger;
     struct cluster_workload *w = cluster_ask(h->cluster, question->ns, question->name, t->pod_selector);
     struct hub_answer *detail = arena_alloc(arena, sizeof(*detail));
-    if (!detail || find_facts(h, w, arena, &detail->facts) < 0) {
+    bool has_value = question->asked & TRIGGER_ASK_VALUE;
+    if (!detail || find_facts(w, arena, &detail->facts) < 0) {
         refuse(ret, ERR_RESOURCE_EXHAUSTED, "more pods than one call may look at");
         return;
     }
     if (!w && t->scope == TRIGGER_WORKLOAD) {
+        if (has_value)
+            count(h, "refused");
         refuse(ret, ERR_FAILED_PRECONDITION,
                "there is no ScaledObject of this name with an external trigger: scope workload measures the pods of "
                "one; to ask by hand, name one that exists or set scope: cluster");
         return;
     }
-    workload_evaluate(find_memory(h, w, t), detail->facts.ns ? &detail->facts : NULL, &h->nodes, net_now_ns(h->loop),
-                      arena, &detail->answer);
+    evaluate(h, find_memory(h, w, t), arena, detail);
     const struct workload_answer *a = &detail->answer;
-    if (question->asked & TRIGGER_ASK_VALUE)
-        count(h, a);
+    if (has_value)
+        count(h, reason_of(h, a));
     *ret = (struct service_answer){.value = a->value,
                                    .value_error = a->value_error,
                                    .is_active = a->is_active,
@@ -111,8 +131,8 @@ const struct hub_answer *hub_look(struct hub *h, struct cluster_workload *w, str
                                   struct arena *arena)
 {
     struct hub_answer *detail = arena_alloc(arena, sizeof(*detail));
-    if (!detail || find_facts(h, w, arena, &detail->facts) < 0)
+    if (!detail || find_facts(w, arena, &detail->facts) < 0)
         return NULL;
-    workload_evaluate(m, &detail->facts, &h->nodes, net_now_ns(h->loop), arena, &detail->answer);
+    evaluate(h, m, arena, detail);
     return detail;
 }

@@ -29,7 +29,11 @@ static const struct fleet_node *const *all_nodes(void *context, size_t *ret_n)
 
 static int want(void *context, const struct fleet_want *w)
 {
-    return fleet_want(((struct hub *)context)->fleet, w);
+    struct hub *h = context;
+    int place = fleet_want(h->fleet, w);
+    if (place >= (int)h->n_wants)
+        h->n_wants = (size_t)place + 1;
+    return place;
 }
 
 static const struct snapshot *no_snapshot(void *context)
@@ -43,10 +47,34 @@ static int64_t current_ns(void *context)
     return net_now_ns(((struct hub *)context)->loop);
 }
 
-bool hub_is_settled(const struct hub *h)
+/* A stream that was opened before a trigger was known has no readings for it: its first answer would be a hold where
+ * another hub has a value. */
+static bool has_answers(const struct hub *h)
 {
+    size_t n;
+    const struct fleet_node *const *nodes = fleet_nodes(h->fleet, &n);
+    for (size_t i = 0; i < n; i++)
+        if (nodes[i]->state == FLEET_NODE_UP && nodes[i]->n_wants < h->n_wants)
+            return false;
+    return true;
+}
+
+bool hub_is_settled(struct hub *h)
+{
+    if (h->is_settled)
+        return true;
     bool is_late = net_now_ns(h->loop) - h->start_ns >= HUB_START_NS;
-    return (cluster_is_synced(h->cluster) && fleet_is_synced(h->fleet)) || is_late;
+    h->is_settled = is_late || (cluster_is_synced(h->cluster) && fleet_is_synced(h->fleet) && has_answers(h));
+    if (h->is_settled)
+        log_info("hub", "ready", LOG_BOOL("api", cluster_is_synced(h->cluster)),
+                 LOG_BOOL("agents", fleet_is_synced(h->fleet)), LOG_INT("workloads", cluster_len(h->cluster)));
+    return h->is_settled;
+}
+
+const char *hub_waits_for(const struct hub *h)
+{
+    return cluster_is_synced(h->cluster) ? "not all agents have been heard yet"
+                                         : "the Kubernetes API has not been read yet";
 }
 
 /* ---- log ---- */
@@ -111,6 +139,8 @@ static void on_applied(void *context, const struct daemon_reloadable *now)
 {
     struct hub *h = context;
     (void)now;
+    if (h->cluster)
+        cluster_reload(h->cluster);
     if (h->service)
         service_reload(h->service);
 }
@@ -127,11 +157,8 @@ static size_t checks(void *context, struct daemon_check *out, size_t max)
 {
     struct hub *h = context;
     (void)max;
-    h->is_ready = h->is_ready || hub_is_settled(h);
-    out[0] = (struct daemon_check){.name = "heard", .is_ok = h->is_ready};
-    (void)str_copy(out[0].reason, sizeof(out[0].reason),
-                   str_of(cluster_is_synced(h->cluster) ? "not all agents have been heard yet"
-                                                        : "the Kubernetes API has not been read yet"));
+    out[0] = (struct daemon_check){.name = "heard", .is_ok = hub_is_settled(h)};
+    (void)str_copy(out[0].reason, sizeof(out[0].reason), str_of(hub_waits_for(h)));
     return 1;
 }
 
@@ -149,11 +176,7 @@ static void verbose(void *context, struct buf *out)
 static void on_second(void *context)
 {
     struct hub *h = context;
-    if (!h->is_ready && hub_is_settled(h)) {
-        h->is_ready = true;
-        log_info("hub", "ready", LOG_BOOL("api", cluster_is_synced(h->cluster)),
-                 LOG_BOOL("agents", fleet_is_synced(h->fleet)), LOG_INT("workloads", cluster_len(h->cluster)));
-    }
+    (void)hub_is_settled(h);
     if (h->config->max_devices_shown)
         hub_want_shown(h);
     service_tick(h->service);
@@ -220,6 +243,8 @@ static int start_fleet(struct hub *h, struct err *e)
                                                 .changed = on_node,
                                                 .context = h});
     h->nodes = (struct workload_fleet){.find_node = find_node, .nodes = all_nodes, .want = want, .context = h};
+    if (c->max_devices_shown) /* before streams are opened */
+        hub_want_shown(h);
     return 0;
 }
 

@@ -132,7 +132,7 @@ static void nodes_page(void *context, const struct net_get_request *request, str
 
 static int want_newest(struct hub *h, enum snapshot_field field)
 {
-    return fleet_want(h->fleet, &(struct fleet_want){.field = field});
+    return h->nodes.want(h->nodes.context, &(struct fleet_want){.field = field});
 }
 
 void hub_want_shown(struct hub *h)

@@ -33,11 +33,15 @@ struct hub {
     struct metric_family *decisions;
     struct map *logged_states; /* by address: what was logged of each agent last */
     int64_t start_ns;
-    bool is_ready;
+    size_t n_wants;  /* that agents are asked for, by place */
+    bool is_settled; /* once, for ever: see hub_is_settled */
 };
 
-/* Have the API and all agents been heard once, or is it too late to wait for them? */
-bool hub_is_settled(const struct hub *h);
+/* Have the API been read and all agents been heard once, with readings of all that is asked of them, or is it too late
+ * to wait for them? True once, true for ever. */
+bool hub_is_settled(struct hub *h);
+/* What it waits for, for people. */
+const char *hub_waits_for(const struct hub *h);
 
 /* ---- answer.c ---- */
 
