@@ -382,11 +382,11 @@ static void test_many_wants_one_after_another_wait_for_one_wave(void **state)
     rig_start(1);
     rig_watch(1);
     pass_until_up(0);
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < UPDATE_WANTS_MAX - 1; i++) {
         (void)fleet_want(rig.fleet, &(struct fleet_want){SNAPSHOT_POWER, i * NS_PER_S, 0});
         rig_pass(S(0.05), true);
     }
-    pass_until(node_of(0)->n_wants == 11, S(4.5));
+    pass_until(node_of(0)->n_wants == UPDATE_WANTS_MAX, S(4.5));
     rig_stop();
 }
 
