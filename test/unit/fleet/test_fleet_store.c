@@ -609,6 +609,49 @@ static void test_devices_and_holders_have_a_ceiling(void **state)
     }
 }
 
+/* Agents go by id, the store by pod: readings find theirs, also where there are so many that an index is kept. */
+static void test_readings_find_their_holder_among_many(void **state)
+{
+    enum { N = 100, STEP = 37 };
+    static const char full[] = {0x08, 1, 0x10, 1, 0x22, 3, 0x68, (char)0x88, 0x27}; /* one want, 5000 ms */
+    static const char reading[] = "\x12\x09\x19\0\0\0\0\0\0\xf0\x3f";               /* OK, mean 1 */
+    struct fleet_store *s = *state;
+    struct err e;
+    BUF_AUTO struct buf bytes;
+    buf_init(&bytes, 1 << 16);
+    (void)buf_append(&bytes, full, sizeof(full));
+    append_parts(&bytes, 5, 1, 1, "", 0);
+    for (uint32_t i = 0; i < N; i++) {
+        char tail[] = "\x10\x01\x22\x02xx"; /* device 1, a pod of two letters */
+        tail[4] = (char)('a' + i * STEP % N / 10);
+        tail[5] = (char)('a' + i * STEP % 10);
+        append_parts(&bytes, 7, 300 + i, 1, tail, sizeof(tail) - 1);
+    }
+    append_parts(&bytes, 10, 300, N, reading, 11);
+    append_parts(&bytes, 10, 299, 1, reading, 11); /* of nobody */
+    append_parts(&bytes, 10, 300 + N, 1, reading, 11);
+    assert_int_equal(apply_bytes(s, &bytes, &e), 0);
+    const struct fleet_node *node = fleet_store_node(s);
+    assert_int_equal(node->n_holders, N);
+    for (size_t i = 0; i < N; i++) {
+        const struct fleet_holder *h = &node->holders[i];
+        assert_true(i == 0 || strcmp(h[-1].pod, h->pod) < 0);
+        assert_non_null(h->readings);
+        assert_double_same(h->readings[0].mean, 1);
+    }
+    bytes.len = 0;
+    (void)buf_append(&bytes, (const char[]){0x08, 2}, 2);
+    append_parts(&bytes, 8, 0, 0, "", 0);
+    (void)buf_append(&bytes, (const char[]){0x40, (char)0xad, 0x02}, 3); /* the holder with id 301 goes */
+    append_parts(&bytes, 10, 302, 1, "", 0);                             /* 302 has no readings of its own any more */
+    assert_int_equal(apply_bytes(s, &bytes, &e), 0);
+    assert_int_equal(node->n_holders, N - 1);
+    for (size_t i = 0; i + 1 < N; i++) {
+        assert_int_not_equal(node->holders[i].id, 301);
+        assert_int_equal(node->holders[i].readings == NULL, node->holders[i].id == 302);
+    }
+}
+
 static void test_texts_have_a_ceiling(void **state)
 {
     char text[FLEET_TEXT_MAX + 2];
@@ -652,6 +695,7 @@ int main(void)
         TEST(test_a_node_without_a_name_has_the_expected_one),
         TEST(test_broken_bytes_are_refused_and_unknown_fields_passed_over),
         TEST(test_devices_and_holders_have_a_ceiling),
+        TEST(test_readings_find_their_holder_among_many),
         TEST(test_texts_have_a_ceiling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
