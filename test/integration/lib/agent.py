@@ -115,9 +115,10 @@ def free_port():
 # ---- the agent ----
 
 class Agent:
-    """A running agent. scenario: YAML text, or None for one without a driver (library: what it loads instead)."""
+    """A running agent. scenario: YAML text, or None for one without a driver (library: what it loads instead). program:
+    the words that start it, where they are not PROGRAM."""
 
-    def __init__(self, scenario, *flags, library=None, listen=(), env=None, interval="200ms", wait=True):
+    def __init__(self, scenario, *flags, library=None, listen=(), env=None, interval="200ms", wait=True, program=(PROGRAM,)):
         self.folder = tempfile.TemporaryDirectory(prefix="kgs-")
         self.path = pathlib.Path(self.folder.name)
         self.port, self.metrics_port, self.probe_port = free_port(), free_port(), free_port()
@@ -131,7 +132,7 @@ class Agent:
             environment["NVMLSIM_SCENARIO"] = str(self.path / "scenario.yaml")
             library = library or NVMLSIM
         environment.update(env or {})
-        command = [PROGRAM, "agent", *(f"--listen={a}" for a in (self.address, *listen)),
+        command = [*program, "agent", *(f"--listen={a}" for a in (self.address, *listen)),
                    f"--metrics-listen=127.0.0.1:{self.metrics_port}", f"--probe-listen=127.0.0.1:{self.probe_port}",
                    "--node-name=testnode", f"--sample-interval={interval}", "--slow-interval=1s"]
         command += [f"--nvml-library={library}"] if library else []
