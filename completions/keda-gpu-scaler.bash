@@ -22,7 +22,7 @@ _keda_gpu_scaler()
         hpaMetricType) words="AverageValue Value" ;;
         esac
     elif [ -z "$command" ]; then
-        words="agent check top demo call probe gpu-metrics version completion help --help --version"
+        words="agent hub explain get check top demo call probe gpu-metrics version completion help --help --version"
     else
     case "$command $name" in
     "agent --port") ;;
@@ -50,6 +50,41 @@ _keda_gpu_scaler()
     "agent --log-level") words="debug info warn error" ;;
     "agent --log-format") words="text json" ;;
     "agent --config") _keda_gpu_scaler_files "$current" ;;
+    "hub --port") ;;
+    "hub --listen") ;;
+    "hub --metrics-port") ;;
+    "hub --metrics-listen") ;;
+    "hub --probe-port") ;;
+    "hub --probe-listen") ;;
+    "hub --health-check-interval") ;;
+    "hub --agents") ;;
+    "hub --agents-tls-ca") _keda_gpu_scaler_files "$current" ;;
+    "hub --agents-tls-cert") _keda_gpu_scaler_files "$current" ;;
+    "hub --agents-tls-key") _keda_gpu_scaler_files "$current" ;;
+    "hub --agents-tls-server-name") ;;
+    "hub --kubeconfig") _keda_gpu_scaler_files "$current" ;;
+    "hub --service-name") ;;
+    "hub --service-namespace") ;;
+    "hub --hub-name") ;;
+    "hub --hpa-tolerance") ;;
+    "hub --simulated-gpus") ;;
+    "hub --shown-gpus") ;;
+    "hub --node-name") ;;
+    "hub --tls-cert") _keda_gpu_scaler_files "$current" ;;
+    "hub --tls-key") _keda_gpu_scaler_files "$current" ;;
+    "hub --tls-client-ca") _keda_gpu_scaler_files "$current" ;;
+    "hub --limit") ;;
+    "hub --drain-timeout") ;;
+    "hub --shutdown-delay") ;;
+    "hub --log-level") words="debug info warn error" ;;
+    "hub --log-format") words="text json" ;;
+    "hub --config") _keda_gpu_scaler_files "$current" ;;
+    "explain --hub") ;;
+    "explain --timeout") ;;
+    "explain --output" | "explain -o") words="text json" ;;
+    "get --hub") ;;
+    "get --timeout") ;;
+    "get --output" | "get -o") words="text json" ;;
     "check --output" | "check -o") words="text json" ;;
     "check --nvml-library") _keda_gpu_scaler_files "$current" ;;
     "check --pod-resources") _keda_gpu_scaler_files "$current" ;;
@@ -66,6 +101,9 @@ _keda_gpu_scaler()
     "top --timeout") ;;
     "top --env") words="auto k8s kubernetes slurm flux standalone" ;;
     "top --pod-resources") _keda_gpu_scaler_files "$current" ;;
+    "top --procfs") _keda_gpu_scaler_files "$current" ;;
+    "top --pod-logs") _keda_gpu_scaler_files "$current" ;;
+    "top --container-logs") _keda_gpu_scaler_files "$current" ;;
     "demo --step") ;;
     "demo --listen") ;;
     "demo --metadata" | "demo -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=" ;;
@@ -102,11 +140,21 @@ _keda_gpu_scaler()
         agent)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
+        hub)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --agents --agents-tls --agents-tls-ca --agents-tls-cert --agents-tls-key --agents-tls-server-name --kubeconfig --service-name --service-namespace --hub-name --hpa-tolerance --simulated-gpus --shown-gpus --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            ;;
+        explain)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --hub --timeout --output"
+            ;;
+        get)
+            [ -n "$is_first" ] && words="nodes gpus workloads"
+            [ "${current:0:1}" = - ] && words="--help --hub --timeout --output"
+            ;;
         check)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --strict --nvml-library --pod-resources --procfs --port --metrics-port --probe-port --root --timeout"
             ;;
         top)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --watch --interval --count --nvml-library --timeout --job --env --pod-resources"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --watch --interval --count --nvml-library --timeout --job --env --pod-resources --procfs --pod-logs --container-logs"
             ;;
         demo)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --real --forever --step --listen --metadata --nvml-library --log-level"
@@ -129,7 +177,7 @@ _keda_gpu_scaler()
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         help)
-            [ -n "$is_first" ] && words="agent check top demo call probe gpu-metrics version completion help"
+            [ -n "$is_first" ] && words="agent hub explain get check top demo call probe gpu-metrics version completion help"
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         esac

@@ -13,6 +13,9 @@ _keda-gpu-scaler() {
   if (( CURRENT == 2 )); then
     local -a commands=(
       'agent:Serve KEDA from this node'\''s GPUs'
+      'hub:Serve KEDA from the GPUs of the whole cluster'
+      'explain:Say why a workload gets the replicas that it gets'
+      'get:List nodes, GPUs or workloads as a hub knows them'
       'check:Look at what a node needs for the agent, and say what to do about it'
       'top:Show the GPUs and MIG devices of a node, and the pods on them'
       'demo:Watch simulated GPUs being scaled\: agent, KEDA'\''s questions, HPA'\''s arithmetic'
@@ -61,6 +64,54 @@ _keda-gpu-scaler() {
       '--log-format=[form of log lines]:FORMAT:(text json)' \
       '--config=[YAML file\: the flags'\'' names as keys, and `metrics\:`; read again on SIGHUP]:FILE:_files' \
       '--print-config[print the configuration in force and where each value came from, then exit]' ;;
+  hub)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '--port=[gRPC port, on all addresses; 0 = any free one]:PORT:' \
+      '*--listen=[gRPC address instead of --port\: 127.0.0.1\:6000, \[\:\:1\]\:6000, unix\:/path; may be repeated]:ADDR:' \
+      '--metrics-port=[port of /metrics; 0 = none]:PORT:' \
+      '--metrics-listen=[address instead of --metrics-port]:ADDR:' \
+      '--probe-port=[port of /livez and /readyz, always plaintext; 0 = none]:PORT:' \
+      '--probe-listen=[address instead of --probe-port]:ADDR:' \
+      '--health-check-interval=[accepted for compatibility\: health follows every sample]:D:' \
+      '*--agents=[where agents are\: service\:\[NAMESPACE/\]NAME\[\:PORT\], dns\:HOST\:PORT, HOST\:PORT; may be repeated (default service\:keda-gpu-scaler-agents)]:WHERE:' \
+      '--agents-tls[speak TLS with agents]' \
+      '--agents-tls-ca=[PEM certificates that agents'\'' are signed by, instead of the system'\''s]:FILE:_files' \
+      '--agents-tls-cert=[own PEM certificate for agents that demand one]:FILE:_files' \
+      '--agents-tls-key=[PEM key of that]:FILE:_files' \
+      '--agents-tls-server-name=[name in the agents'\'' certificates (default\: the address)]:NAME:' \
+      '--kubeconfig=[how the Kubernetes API is reached (default\: as a pod, by its service account)]:FILE:_files' \
+      '--service-name=[Service that scalerAddress names\: ScaledObjects that ask there are followed before they ask]:NAME:' \
+      '--service-namespace=[its namespace (default\: the hub'\''s)]:NS:' \
+      '--hub-name=[name of this hub in answers (default $POD_NAME, else the host name)]:NAME:' \
+      '--hpa-tolerance=[tolerance of the HPA controller, where an HPA names none\: 0 to 1]:N:' \
+      '--simulated-gpus=[simulated GPUs that each pod gets on a node whose agent simulates; 0 = none]:N:' \
+      '--shown-gpus=[GPUs of the fleet that /metrics shows at most; 0 = none]:N:' \
+      '--node-name=[name of this node (default $NODE_NAME, else the host name)]:NAME:' \
+      '--tls-cert=[serve TLS with this PEM certificate chain; reloaded when it changes]:FILE:_files' \
+      '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
+      '--tls-client-ca=[demand client certificates signed by this CA]:FILE:_files' \
+      '--metrics-tls[TLS on the metrics port too]' \
+      '--grpc-reflection[serve gRPC reflection; =false does not]' \
+      '*--limit=[change one limit on peers (--print-config lists them); may be repeated]:NAME=N:' \
+      '--drain-timeout=[longest time that open calls get to end after SIGTERM]:D:' \
+      '--shutdown-delay=[keep serving this long after SIGTERM, as not ready]:D:' \
+      '--log-level=[least level to log]:LEVEL:(debug info warn error)' \
+      '--log-format=[form of log lines]:FORMAT:(text json)' \
+      '--config=[YAML file\: the flags'\'' names as keys, and `metrics\:`; read again on SIGHUP]:FILE:_files' \
+      '--print-config[print the configuration in force and where each value came from, then exit]' ;;
+  explain)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '--hub=[any port of a hub, for example through kubectl port-forward svc/keda-gpu-scaler 9090]:ADDRESS:' \
+      '--timeout=[longest time for the answer]:D:' \
+      '-o+[form of the output]:FORMAT:(text json)' \
+      '--output=[form of the output]:FORMAT:(text json)' ;;
+  get)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '--hub=[any port of a hub, for example through kubectl port-forward svc/keda-gpu-scaler 9090]:ADDRESS:' \
+      '--timeout=[longest time for the answer]:D:' \
+      '-o+[form of the output]:FORMAT:(text json)' \
+      '--output=[form of the output]:FORMAT:(text json)' \
+      '1:operand:(nodes gpus workloads)' ;;
   check)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
       '-o+[form of the output]:FORMAT:(text json)' \
@@ -86,7 +137,10 @@ _keda-gpu-scaler() {
       '--timeout=[longest wait for the driver'\''s first readings, or for the agent'\''s page]:D:' \
       '--job[only the devices of the Slurm or Flux job that this process is in]' \
       '--env=[where this process runs, for --job (means --job)]:KIND:(auto k8s kubernetes slurm flux standalone)' \
-      '--pod-resources=[the kubelet'\''s socket on this machine, for pods; empty = do not ask]:PATH:_files' ;;
+      '--pod-resources=[the kubelet'\''s socket on this machine, for pods; empty = do not ask]:PATH:_files' \
+      '--procfs=[the host'\''s /proc, to measure what pods use; empty = do not; auto = where pods can be told]:PATH:_files' \
+      '--pod-logs=[with --procfs\: the kubelet'\''s folders of logs, which name pods by UID]:PATH:_files' \
+      '--container-logs=[with --procfs\: the kubelet'\''s links to logs, which name pods by container]:PATH:_files' ;;
   demo)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
       '--real[read this machine'\''s GPUs and only watch\: no simulated load]' \
@@ -148,7 +202,7 @@ _keda-gpu-scaler() {
       '1:operand:(bash zsh fish)' ;;
   help)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
-      '1:operand:(agent check top demo call probe gpu-metrics version completion help)' ;;
+      '1:operand:(agent hub explain get check top demo call probe gpu-metrics version completion help)' ;;
   esac
 }
 if [[ $funcstack[1] == _keda-gpu-scaler ]]; then

@@ -64,6 +64,21 @@ static const struct option_def top_options[] = {
      .fallback = ATTRIBUTION_SOCKET,
      .metavar = "PATH",
      .help = "the kubelet's socket on this machine, for pods; empty = do not ask"},
+    {.name = "procfs",
+     .kind = OPTION_TEXT,
+     .fallback = "auto",
+     .metavar = "PATH",
+     .help = "the host's /proc, to measure what pods use; empty = do not; auto = where pods can be told"},
+    {.name = "pod-logs",
+     .kind = OPTION_TEXT,
+     .fallback = ATTRIBUTION_POD_LOGS,
+     .metavar = "PATH",
+     .help = "with --procfs: the kubelet's folders of logs, which name pods by UID"},
+    {.name = "container-logs",
+     .kind = OPTION_TEXT,
+     .fallback = ATTRIBUTION_LOG_LINKS,
+     .metavar = "PATH",
+     .help = "with --procfs: the kubelet's links to logs, which name pods by container"},
 };
 
 enum { PAGE_MAX = 16 << 20 };
@@ -148,6 +163,16 @@ static int refuse(const char *what, const char *hint)
     return cli_fail(&e, hint);
 }
 
+static struct top_pods_config pods_of(const struct option_set *set)
+{
+    struct top_pods_config pods = {.pod_resources = option_text_or_null(set, "pod-resources"),
+                                   .pod_logs = option_text_or_null(set, "pod-logs"),
+                                   .log_links = option_text_or_null(set, "container-logs")};
+    bool is_auto = strcmp(option_text(set, "procfs"), "auto") == 0;
+    pods.procfs = is_auto ? top_pods_default_procfs(&pods) : option_text_or_null(set, "procfs");
+    return pods;
+}
+
 static int run_view(struct option_set *set, struct view *v, const struct job_plan *plan)
 {
     const char *term = getenv("TERM");
@@ -155,7 +180,7 @@ static int run_view(struct option_set *set, struct view *v, const struct job_pla
     return top_run(&(struct top_run_config){
         .address = set->operands.len ? set->operands.items[0] : NULL,
         .library_path = option_text_or_null(set, "nvml-library"),
-        .pod_resources = option_text_or_null(set, "pod-resources"),
+        .pods = pods_of(set),
         .plan = plan,
         .interval_ns = option_duration(set, "interval"),
         .timeout_ns = option_duration(set, "timeout"),

@@ -25,15 +25,16 @@ int sampling_start(struct sampling *s, const struct gpu_config *config, struct e
     return s->gpu ? 0 : -1;
 }
 
-static void take(struct sampling *s)
+bool sampling_take(struct sampling *s)
 {
     uint64_t count;
     (void)!read(s->event, &count, sizeof(count));
     struct snapshot *snapshot = gpu_take(s->gpu);
     if (!snapshot)
-        return;
+        return false;
     snapshot_unref(s->newest);
     s->newest = snapshot;
+    return true;
 }
 
 /* In whole milliseconds, rounded up so that the deadline has passed afterwards. */
@@ -46,7 +47,7 @@ static int left_ms(int64_t deadline_ns)
 bool sampling_wait(struct sampling *s, bool (*is_enough)(const struct snapshot *), int64_t deadline_ns)
 {
     for (;;) {
-        take(s);
+        (void)sampling_take(s);
         if (s->newest && is_enough(s->newest))
             return true;
         int wait_ms = left_ms(deadline_ns);

@@ -16,6 +16,10 @@ struct sampling {
 /* sampling_stop in any case. `s` must stay where it is until then. */
 int sampling_start(struct sampling *s, const struct gpu_config *config, struct err *e);
 
+/* Keep the newest snapshot in s->newest, without waiting; true where it is another one. For those who wait for s->event
+ * themselves. */
+bool sampling_take(struct sampling *s);
+
 /* Wait until the newest snapshot, kept in s->newest, is one that is_enough accepts. Returns false at the deadline
  * (monotonic clock); s->newest is then what came last, or NULL. */
 bool sampling_wait(struct sampling *s, bool (*is_enough)(const struct snapshot *), int64_t deadline_ns);

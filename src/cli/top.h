@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/job.h"
+#include "cli/top_pods.h"
 #include "snapshot/snapshot.h"
 
 /* Values of a device: X(id, key, header, family, scale, form, view).
@@ -69,6 +70,7 @@ struct top_sample {
     bool has_pods;        /* pods are known: a device without one has none */
     size_t n_pods;        /* of all devices, at most TOP_PODS_MAX */
     char state[32];       /* of the driver, as snapshot_driver_state_name */
+    char owners[32];      /* how the kubelet was read last, as snapshot_owners_state_name; "" it was not asked */
     double age_seconds;   /* of the newest reading; NaN where there is none */
     int64_t collected_ns; /* wall clock, when that was; 0 never. Set by the caller of top_read */
     char node[256], driver_version[80];
@@ -93,9 +95,9 @@ size_t top_choose(struct top_sample *sample, const struct job_plan *plan, struct
 enum { TOP_EXIT_PARTIAL = 3 }; /* a device is lost, or one of the job's is not there */
 
 struct top_run_config {
-    const char *address;       /* of an agent; NULL = this machine */
-    const char *library_path;  /* this machine's; NULL = search */
-    const char *pod_resources; /* this machine's socket of the kubelet; NULL = not asked */
+    const char *address;         /* of an agent; NULL = this machine */
+    const char *library_path;    /* this machine's; NULL = search */
+    struct top_pods_config pods; /* of this machine; all NULL = not looked at */
     const struct job_plan *plan;
     int64_t interval_ns, timeout_ns, count; /* count 0 = no end */
     bool is_watch, is_quiet;                /* is_quiet: nothing on stderr */

@@ -177,6 +177,8 @@ static void read_node(struct top_sample *sample, struct str family, const struct
         sample->age_seconds = s->value;
     else if (str_equals(family, "nvml_info"))
         copy_label(sample->driver_version, sizeof(sample->driver_version), s, "driver_version");
+    else if (str_equals(family, "owners_state") && s->value > 0.5)
+        copy_label(sample->owners, sizeof(sample->owners), s, "state");
     else if (str_equals(family, "owners_age_seconds"))
         sample->has_pods = true; /* there is an answer of the kubelet's */
     else if (str_equals(family, "build_info"))

@@ -1,11 +1,9 @@
 /* Samples of a node's devices, one or one after another: from NVML on this machine or from an agent's /metrics, printed
  * as the command renders them. It owns the waiting, the messages and the exit status; what is shown is the command's.
  */
-#include "cli/kubelet.h"
 #include "cli/sampling.h"
 #include "cli/top.h"
 
-#include "attribution/attribution.h"
 #include "exporter/exporter.h"
 #include "http/http.h"
 
@@ -16,20 +14,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAGE_MAX = 16 << 20, ANSWER_MAX = 16 << 20 };
-#define STUCK_NS      (5 * NS_PER_S)  /* a call that does not return; as the agent's warning has it */
-#define PODS_EVERY_NS (10 * NS_PER_S) /* as the agent asks the kubelet */
-#define PODS_WAIT_NS  (2 * NS_PER_S)  /* at most: devices are not held up by a kubelet */
+enum { PAGE_MAX = 16 << 20 };
+#define STUCK_NS     (5 * NS_PER_S) /* a call that does not return; as the agent's warning has it */
+#define PODS_WAIT_NS (2 * NS_PER_S) /* at most: devices are not held up by a kubelet */
 
 struct top {
     const struct top_run_config *config;
     struct sampling sampling;
     struct metrics *metrics;
     struct exporter *exporter;
-    struct snapshot_owners *owners; /* NULL until there is an answer */
-    int64_t owners_due_ns;
+    struct top_pods *pods; /* NULL: not of this machine, or nothing to look at */
     struct buf page, out, note;
-    char said[ERR_TEXT_MAX]; /* the last message: said once while it stays the same */
+    char said[ERR_TEXT_MAX], said_of_pods[ERR_TEXT_MAX]; /* the last messages: said once while they stay the same */
 };
 
 /* Say what is wrong; returns the exit status for it. */
@@ -68,34 +64,30 @@ static int read_agent(struct top *t, struct top_sample *ret_sample, struct err *
     return read_page(t, ret_sample, e) < 0 ? err_wrap(e, "%s", t->config->address) : 0;
 }
 
-/* Which pods hold which devices, by the kubelet of this machine. Where it cannot be asked, nobody knows: no message,
- * for a machine without a kubelet lacks nothing. */
-static void read_pods(struct top *t)
-{
-    struct err e;
-    int64_t now_ns = time_mono_ns();
-    const char *path = t->config->pod_resources;
-    if (!path || now_ns < t->owners_due_ns)
-        return;
-    BUF_AUTO struct buf answer;
-    buf_init(&answer, ANSWER_MAX);
-    t->owners_due_ns = now_ns + PODS_EVERY_NS;
-    snapshot_owners_unref(t->owners);
-    t->owners = NULL;
-    int64_t wait_ns = t->config->timeout_ns < PODS_WAIT_NS ? t->config->timeout_ns : PODS_WAIT_NS;
-    if (kubelet_list(path, wait_ns, &answer, &e) == 0)
-        t->owners = attribution_parse((struct str){answer.data ? answer.data : "", answer.len}, t->sampling.newest,
-                                      time_mono_ns(), &e);
-}
-
 /* The newest snapshot as the page that an agent would show. */
 static int read_machine(struct top *t, struct top_sample *ret_sample, struct err *e)
 {
-    read_pods(t);
-    struct exporter_view view = {
-        .snapshot = t->sampling.newest, .owners = t->owners, .now_ns = time_mono_ns(), .wall_ns = time_wall_ns()};
+    struct exporter_view view = {.snapshot = t->sampling.newest, .now_ns = time_mono_ns(), .wall_ns = time_wall_ns()};
+    if (t->pods) {
+        view.owners = top_pods_owners(t->pods);
+        view.holders = top_pods_holders(t->pods);
+    }
     exporter_render(t->exporter, &view, PROMTEXT_TEXT, &t->page);
     return read_page(t, ret_sample, e);
+}
+
+/* Wait for a snapshot that is enough; what pods do keeps up with it. */
+static bool wait_for(struct top *t, bool (*is_enough)(const struct snapshot *), int64_t deadline_ns)
+{
+    return t->pods ? top_pods_wait(t->pods, is_enough, deadline_ns)
+                   : sampling_wait(&t->sampling, is_enough, deadline_ns);
+}
+
+static void settle_pods(struct top *t)
+{
+    int64_t timeout_ns = t->config->timeout_ns;
+    if (t->pods)
+        top_pods_settle(t->pods, timeout_ns < PODS_WAIT_NS ? timeout_ns : PODS_WAIT_NS);
 }
 
 /* PCIe counters that block are read only while somebody wants them. */
@@ -158,6 +150,23 @@ static bool has_lost(const struct top_sample *sample)
     return false;
 }
 
+/* Why there are no pods to show, where there is more to say than that nobody asks for them. The status stays: what was
+ * asked for first, the devices, is there. */
+static void say_pods(struct top *t, const struct top_sample *sample)
+{
+    struct err e = {.class = ERR_NONE};
+    bool is_denied = strcmp(sample->owners, snapshot_owners_state_name(SNAPSHOT_OWNERS_DENIED)) == 0;
+    bool is_failed = strcmp(sample->owners, snapshot_owners_state_name(SNAPSHOT_OWNERS_FAILED)) == 0;
+    if (t->pods)
+        (void)top_pods_explain(t->pods, &e);
+    else if (is_denied || is_failed)
+        (void)err_set(&e, ERR_UNAVAILABLE, "pods are not known to the agent on %s: %s", t->config->address,
+                      is_denied ? "it may not open the kubelet's socket" : "the kubelet does not answer it");
+    if (e.class != ERR_NONE && strcmp(t->said_of_pods, e.text) != 0 && !t->config->is_quiet)
+        (void)cli_fail(&e, "");
+    (void)str_copy(t->said_of_pods, sizeof(t->said_of_pods), str_of(e.class == ERR_NONE ? "" : e.text));
+}
+
 /* The status of a sample of `n_seen` devices, of which those of the plan are left. */
 static int status_of(struct top *t, const struct top_sample *sample, size_t n_seen, size_t n_missing)
 {
@@ -193,6 +202,8 @@ static int show(struct top *t, struct top_sample *sample)
     buf_reset(&t->note);
     size_t n_missing = n_seen ? top_choose(sample, t->config->plan, &t->note) : 0;
     int status = status_of(t, sample, n_seen, n_missing);
+    if (n_seen)
+        say_pods(t, sample);
     if (status == 0 || status == TOP_EXIT_PARTIAL)
         t->config->render(t->config->context, sample, (struct str){t->page.data, t->page.len}, &t->out);
     return status;
@@ -211,10 +222,11 @@ static int take_sample(struct top *t)
         rc = read_agent(t, &sample, &e);
     } else {
         want_rates(t);
-        if (!sampling_wait(&t->sampling, sampling_has_rates, time_mono_ns() + t->config->timeout_ns))
+        if (!wait_for(t, sampling_has_rates, time_mono_ns() + t->config->timeout_ns))
             sampling_explain(&t->sampling, t->config->timeout_ns, &late);
         else if (gpu_is_stuck(t->sampling.gpu, time_mono_ns(), STUCK_NS, call, sizeof(call)))
             (void)err_set(&late, ERR_DEADLINE_EXCEEDED, "the driver does not answer, readings age: %s", call);
+        settle_pods(t);
         bool has_any = t->sampling.newest && t->sampling.newest->driver != SNAPSHOT_DRIVER_STARTING;
         rc = late.class == ERR_NONE || has_any ? read_machine(t, &sample, &e) : -1;
         if (rc < 0 && late.class != ERR_NONE)
@@ -238,7 +250,7 @@ static bool never(const struct snapshot *snapshot)
 static void wait_until(struct top *t, int64_t deadline_ns)
 {
     if (!t->config->address) {
-        (void)sampling_wait(&t->sampling, never, deadline_ns);
+        (void)wait_for(t, never, deadline_ns);
         return;
     }
     int64_t left_ns;
@@ -274,6 +286,14 @@ static int watch(struct top *t)
     }
 }
 
+static int start_pods(struct top *t, struct err *e)
+{
+    const struct top_pods_config *config = &t->config->pods;
+    if (top_pods_are_wanted(config))
+        t->pods = top_pods_new(config, &t->sampling, t->metrics, e);
+    return t->pods || !top_pods_are_wanted(config) ? 0 : -1;
+}
+
 static int run_source(struct top *t)
 {
     struct err e;
@@ -281,9 +301,10 @@ static int run_source(struct top *t)
     int64_t period_ns = c->is_watch && c->interval_ns > NS_PER_S ? NS_PER_S : NS_PER_S / 2;
     struct gpu_config config = {.library_path = c->library_path,
                                 .period_ns = c->is_watch && c->interval_ns < period_ns ? c->interval_ns : period_ns,
+                                .has_processes = c->pods.procfs != NULL,
                                 .stop_timeout_ns = 100 * NS_PER_MS};
-    if (!c->address && sampling_start(&t->sampling, &config, &e) < 0)
-        return complain(t, &e);
+    if (!c->address && (sampling_start(&t->sampling, &config, &e) < 0 || start_pods(t, &e) < 0))
+        return complain_with(t, &e, "");
     if (c->is_watch)
         return watch(t);
     int status = take_sample(t);
@@ -311,8 +332,8 @@ int top_run(const struct top_run_config *config)
     buf_init(&t.out, PAGE_MAX);
     buf_init(&t.note, ERR_TEXT_MAX);
     int rc = run_source(&t);
+    top_pods_free(t.pods);
     sampling_stop(&t.sampling);
-    snapshot_owners_unref(t.owners);
     exporter_free(t.exporter);
     metrics_free(t.metrics);
     buf_fini(&t.page);
