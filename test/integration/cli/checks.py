@@ -100,9 +100,22 @@ SPOILED = [
     ("MIG without its monitor capability",
      lambda n: n.write("proc/driver/nvidia/capabilities/mig/monitor", "DeviceFileMinor: 2\nDeviceFileMode: 292\n"), 3,
      {"mig": "fail"}, "gpus: [{board: H100, mig: [1g.10gb]}]\n"),
+    ("MIG that goes on with the next reset", lambda n: None, 0, {"mig": "warn"}, "gpus: [{board: H100, mig_pending: true}]\n"),
+    ("MIG that goes off with the next reset", lambda n: None, 0, {"mig": "warn"},
+     "gpus: [{board: H100, mig: [1g.10gb], mig_pending: true}]\n"),
 ]
 for row in SPOILED:
     add(f"check: {row[0]}", spoiled, *row[1:])
+
+
+@test("check: a change of MIG mode that waits for a reset: of which GPU, from what to what, and how to get there")
+def mig_pending():
+    for mig, words in (("", "has MIG off until its next reset, and then on"),
+                       (", mig: [1g.10gb]", "has MIG on until its next reset, and then off")):
+        status, lines, _ = Node(f"gpus: [{{board: H100}}, {{board: H100, mig_pending: true{mig}}}]\n").check("--pod-resources=")
+        result, text, hint = lines["mig"]
+        check(status == 0 and (result, text) == ("warn", f"GPU 1 {words}") and "nvidia-smi --gpu-reset" in hint, f"{lines['mig']}")
+    check(Node("gpus: [{board: H100, mig_pending: true}]\n").check("--pod-resources=", "--strict")[0] == 3, "--strict")
 
 
 @test("check: no library: what to set, status 3, and the path that was asked for")
