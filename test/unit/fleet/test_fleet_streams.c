@@ -382,6 +382,7 @@ static void test_many_wants_one_after_another_wait_for_one_wave(void **state)
     rig_start(1);
     rig_watch(1);
     pass_until_up(0);
+    rig.fleet->peers[0]->place_ns = S(1.9);
     for (int i = 0; i < UPDATE_WANTS_MAX - 1; i++) {
         (void)fleet_want(rig.fleet, &(struct fleet_want){SNAPSHOT_POWER, i * NS_PER_S, 0});
         rig_pass(S(0.05), true);
