@@ -302,12 +302,13 @@ static void bound_fresh(const struct look *look, const struct workload_input *in
     pod->bound = known(fmax(look->rules.target, fmax(pod->load.window.value, pod->load.peak.value)));
 }
 
-/* Since when the pod is Ready; of one that no longer is, since it last became so as far as this hub saw. */
-static double memory_age(const struct look *look, const struct workload_pod *p, const struct scaling_pod *pod)
+/* Since when the pod is Ready; of one that no longer is, since it last became so, if this hub saw that. */
+static struct scaling_maybe memory_age(const struct look *look, const struct workload_pod *p,
+                                       const struct scaling_pod *pod)
 {
     if (pod->is_ready)
-        return ready_age(pod);
-    return p->ready_since_s > 0 ? look->facts->api_now_s - p->ready_since_s : 0;
+        return known(ready_age(pod));
+    return age_of(look->facts, p->ready_since_s > 0, p->ready_since_s);
 }
 
 static void read_memory(const struct look *look, struct workload_input *input, struct scaling_pod *pod,
@@ -316,7 +317,12 @@ static void read_memory(const struct look *look, struct workload_input *input, s
     struct pod_memory *m = workload_pod_memory(look->memory, input->pod);
     if (!input->devices[0].holder)
         workload_note_memory(m, pod->load.window.value, look->now_ns);
-    workload_read_memory(look, input, m, memory_age(look, input->pod, pod), &pod->memory);
+    struct scaling_maybe age_s = memory_age(look, input->pod, pod);
+    workload_read_memory(look, input, m, age_s.value, &pod->memory);
+    if (!age_s.is_known) { /* a hub with a past may know that it is honest, so this one must not say that it is not */
+        pod->reading = SCALING_READ_UNDECIDED;
+        pod->bound = known(fmax(look->rules.target, pod->load.window.value));
+    }
     if (look->n_signals > ASKED_UTILIZATION)
         pod->memory.utilization = read_load(look, input, &look->signals[ASKED_UTILIZATION], pod, scratch);
 }

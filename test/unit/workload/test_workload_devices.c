@@ -460,9 +460,10 @@ static void test_unready_pod_does_not_become_honest_by_its_loading(void **state)
     workload_pod_free(w.pods[0]);
     w.pods[0] = workload_pod_new(&pod, w.now_ns); /* a hub that never saw it Ready */
     (void)world_evaluate(&w);
-    assert_int_equal(w.answer.result.warnings & 1U << SCALING_WARN_PREALLOCATED, 1U << SCALING_WARN_PREALLOCATED);
-    assert_false(w.answer.value > 80);
-    struct kube_pod ready = world_kube_pod(&w, "a", "n1"); /* one that did knows what is of its life: all of it here */
+    assert_int_equal(w.answer.inputs[0].counted->reading, SCALING_READ_UNDECIDED);
+    assert_double_near(w.answer.inputs[0].counted->bound.value, 90, 1e-9);
+    assert_true(w.answer.result.is_hold);
+    struct kube_pod ready = world_kube_pod(&w, "a", "n1"); /* one that did knows what is of its life */
     workload_pod_free(w.pods[0]);
     w.pods[0] = workload_pod_new(&ready, w.now_ns);
     world_update(&w, w.pods[0], &pod);

@@ -128,21 +128,28 @@ static void test_answers_are_scalings_of_what_is_there(void **state)
 
 /* ---- two hubs ---- */
 
-enum { SECONDS = 420, WINDOW_S = 15, PEAK_S = 60 };
+enum { SECONDS = 1000, WINDOW_S = 15, PEAK_S = 60 };
 
 /* A cluster, second by second: one GPU for each pod on a node of its own, seen by a hub with a past and a new one. */
 struct twins {
     struct world w;
-    double loads[PODS][SECONDS];
+    enum snapshot_field field;
+    double loads[PODS][SECONDS], others[PODS][SECONDS]; /* of the field; utilisation beside memory */
+    size_t n, idle;                                     /* pods; those from `idle` on have little to do */
+    double flat[PODS];                                  /* memory that never moves; 0: it does */
     struct kube_pod kube[PODS];
     char nodes[PODS][8];
     int64_t silent_until[PODS];
 };
 
-static void begin(struct twins *t, struct random *r, const char *aggregation)
+static void begin(struct twins *t, struct random *r, bool is_memory, const char *aggregation)
 {
-    world_init(&t->w, METADATA("metricType", "gpu_utilization", "targetValue", "80", "aggregation", aggregation));
-    for (size_t i = 0; i < 4; i++) {
+    world_init(&t->w, METADATA("metricType", is_memory ? "memory_used_percent" : "gpu_utilization", "targetValue",
+                               random_is(r, 0.5) ? "80" : "20", "aggregation", aggregation));
+    t->field = is_memory ? SNAPSHOT_MEMORY_USED : SNAPSHOT_UTILIZATION;
+    t->n = (size_t)random_int(r, 1, 4);
+    t->idle = (size_t)random_int(r, 1, 6);
+    for (size_t i = 0; i < t->n; i++) {
         (void)snprintf(t->nodes[i], sizeof(t->nodes[i]), "m%zu", i);
         t->kube[i] = world_kube_pod(&t->w, pod_names[i], t->nodes[i]);
         if (random_is(r, 0.6)) { /* it comes up while it is looked at */
@@ -152,42 +159,76 @@ static void begin(struct twins *t, struct random *r, const char *aggregation)
         (void)world_add(&t->w, &t->kube[i]);
         (void)world_hold(&t->w, t->nodes[i], "ml", pod_names[i], world_gpu(&t->w, t->nodes[i]));
         t->silent_until[i] = 0;
+        t->flat[i] = random_is(r, 0.4) ? random_double(r, 50, 95) : 0;
     }
 }
 
-static void change_readiness(struct twins *t, struct random *r, size_t i)
+/* Overload takes all of them at once. */
+static void change_readiness(struct twins *t, struct random *r, bool is_overload, size_t i)
 {
-    if (!random_is(r, t->kube[i].is_ready ? 0.004 : 0.03))
+    if (!random_is(r, t->kube[i].is_ready ? 0.004 : 0.03) && !(is_overload && t->kube[i].is_ready))
         return;
     t->kube[i].is_ready = !t->kube[i].is_ready;
     t->kube[i].condition_s = world_api_now(&t->w);
     world_update(&t->w, t->w.pods[i], &t->kube[i]);
 }
 
-static void read_node(struct twins *t, size_t i, int64_t second)
+/* Mean and peak of a series under a want, as an agent would send them. */
+static void read_series(struct twins *t, size_t i, size_t want, const double *series, int64_t second)
 {
-    double sum = 0, peak = 0;
+    double sum = 0, peak = 0, factor = t->field == SNAPSHOT_MEMORY_USED && want == 0 ? 0.01 * (UINT64_C(80) << 30) : 1;
     int64_t n = 0;
     for (int64_t s = second; s >= 0 && s > second - PEAK_S; s--) {
-        peak = fmax(peak, t->loads[i][s]);
+        peak = fmax(peak, series[s]);
         if (s > second - WINDOW_S) {
-            sum += t->loads[i][s];
+            sum += series[s];
             n++;
         }
     }
-    struct fleet_reading *reading = world_readings(&t->w, &world_node(&t->w, t->nodes[i])->devices[0]);
-    world_read(&t->w, &world_node(&t->w, t->nodes[i])->devices[0], SNAPSHOT_UTILIZATION, t->loads[i][second]);
-    reading[0].mean = sum / (double)n;
-    reading[0].peak = peak;
+    struct fleet_device *d = &world_node(&t->w, t->nodes[i])->devices[0];
+    world_read(&t->w, d, t->w.wants[want].field, series[second] * factor);
+    world_readings(&t->w, d)[want].mean = sum / (double)n * factor;
+    world_readings(&t->w, d)[want].peak = peak * factor;
+}
+
+static void read_minutes(struct twins *t, size_t i, int64_t second)
+{
+    struct world_node *n = world_node(&t->w, t->nodes[i]);
+    n->holders[0].n_minutes = 0;
+    for (int64_t s = second; s >= 0; s--) {
+        size_t minute = (size_t)(second / 60 - s / 60);
+        struct snapshot_extremes *at = &n->minutes[0][minute];
+        if (n->holders[0].n_minutes == minute) {
+            *at = (struct snapshot_extremes){.low = 200, .high = -1};
+            n->holders[0].n_minutes++;
+        }
+        at->low = fminf(at->low, (float)t->loads[i][s]);
+        at->high = fmaxf(at->high, (float)t->loads[i][s]);
+    }
+}
+
+static void read_node(struct twins *t, size_t i, int64_t second)
+{
+    world_ask_wants(&t->w);
+    read_series(t, i, 0, t->loads[i], second);
+    if (t->field != SNAPSHOT_MEMORY_USED)
+        return;
+    read_series(t, i, 1, t->others[i], second);
+    read_minutes(t, i, second);
 }
 
 static void live(struct twins *t, struct random *r, int64_t second)
 {
     world_wait(&t->w, 1);
     double demand = random_is(r, 0.05) ? random_double(r, 0, 100) : t->loads[0][second > 0 ? second - 1 : 0];
-    for (size_t i = 0; i < 4; i++) {
-        change_readiness(t, r, i);
-        t->loads[i][second] = i == 0 ? demand : fmin(100, demand * random_double(r, 0.8, 1.2));
+    bool is_overload = random_is(r, 0.005);
+    for (size_t i = 0; i < t->n; i++) {
+        change_readiness(t, r, is_overload, i);
+        double load = i >= t->idle ? random_double(r, 0, 8)
+                      : i == 0     ? demand
+                                   : fmin(100, demand * random_double(r, 0.8, 1.2));
+        t->others[i][second] = second > 0 && random_is(r, 0.95) ? t->others[i][second - 1] : random_double(r, 0, 100);
+        t->loads[i][second] = t->flat[i] > 0 && t->field == SNAPSHOT_MEMORY_USED && i > 0 ? t->flat[i] : load;
         if (random_is(r, 0.004))
             t->silent_until[i] = second + random_int(r, 5, 350);
         if (second >= t->silent_until[i])
@@ -234,7 +275,7 @@ static void test_new_hub_never_turns_around_what_an_old_one_says(void **state)
     uint64_t rounds = random_rounds(40), n_both = 0, n_moves = 0;
     for (uint64_t round = 0; round < rounds; round++) {
         struct twins *t = mem_new(struct twins);
-        begin(t, &r, round % 2 ? "max" : "avg");
+        begin(t, &r, round % 4 >= 2, round % 2 ? "max" : "avg");
         for (int64_t second = 0; second < SECONDS; second++) {
             live(t, &r, second);
             t->w.facts.spec = t->w.facts.status = random_int(&r, 1, 6);
