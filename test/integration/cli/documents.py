@@ -12,6 +12,7 @@ from usage import COMMANDS, make_goldens
 
 MAN_PAGES = {"agent": "keda-gpu-scaler-agent.8", "call": "keda-gpu-scaler-call.1",
              "check": "keda-gpu-scaler-check.1", "demo": "keda-gpu-scaler-demo.1",
+             "explain": "keda-gpu-scaler-explain.1", "get": "keda-gpu-scaler-get.1", "hub": "keda-gpu-scaler-hub.8",
              "gpu-metrics": "gpu-metrics.1", "probe": "keda-gpu-scaler-probe.1", "top": "keda-gpu-scaler-top.1", "version": "keda-gpu-scaler.1"}
 FLAG = re.compile(r"^  (?:-(?P<letter>\w), |    )--(?P<name>[\w-]+)(?: (?P<metavar>\S+))? +(?P<text>.+)$", re.MULTILINE)
 
@@ -38,18 +39,32 @@ def table_rows(text):
 
 # ---- configuration.md ----
 
-@test("docs/configuration.md has every flag of the agent, with its value and default, and no other")
-def configuration_flags():
+def flag_rows(section):
+    """{name: (metavar, default)} of the table in one section of docs/configuration.md."""
     rows = {}
-    for cells in table_rows(document("docs/configuration.md")):
+    for cells in table_rows(document("docs/configuration.md").partition(f"\n## {section}\n")[2].partition("\n## ")[0]):
         match = re.fullmatch(r"`--([\w-]+)(?: (\S+))?`", cells[0])
         if match:
-            rows[match[1]] = (match[2], cells[1].strip("`"))
-    wanted = {name: (metavar, default) for name, (_, metavar, default) in flags("agent").items()}
+            rows[match[1]] = (match[2], cells[1].strip("`").replace("false", "") or None)
+    return rows
+
+
+def flags_are(rows, wanted):
     check(rows.keys() == wanted.keys(), f"missing {wanted.keys() - rows.keys()}, unknown {rows.keys() - wanted.keys()}")
-    for name, (metavar, default) in wanted.items():
-        written = rows[name][1] if rows[name][1] != "false" else None
-        check(rows[name][0] == metavar and (written or None) == default, f"--{name}: {rows[name]}, want {metavar}, {default}")
+    for name, want in wanted.items():
+        check(rows[name] == want, f"--{name}: {rows[name]}, want {want}")
+
+
+@test("docs/configuration.md has every flag of the agent and of the hub, with its value and default, and no other")
+def configuration_flags():
+    wanted = {command: {name: (metavar, default) for name, (_, metavar, default) in flags(command).items()}
+              for command in ("agent", "hub")}
+    flags_are(flag_rows("Flags of the agent"), wanted["agent"])
+    both = {name: row for name, row in wanted["hub"].items() if name in wanted["agent"]}
+    for name, row in both.items():
+        check(row == wanted["agent"][name], f"--{name}: {row} of the hub, {wanted['agent'][name]} of the agent")
+    own = {name: row for name, row in wanted["hub"].items() if name not in both}
+    flags_are(flag_rows("Flags of the hub"), own)
 
 
 @test("docs/configuration.md has every limit with its default and what it is of, and no other")
@@ -83,9 +98,15 @@ def no_unknown_flags():
 
 # ---- metrics.md ----
 
-def documented_metrics():
-    rows = {}
-    for cells in table_rows(document("docs/metrics.md")):
+HUB_SECTIONS = ("The Kubernetes API", "Agents, as the hub sees them", "Workloads and GPUs, on the hub")
+
+
+def documented_metrics(*sections):
+    """{family: type} of the sections named, or of all."""
+    text, rows = document("docs/metrics.md"), {}
+    if sections:
+        text = "".join(text.partition(f"\n## {section}\n")[2].partition("\n## ")[0] for section in sections)
+    for cells in table_rows(text):
         match = re.fullmatch(r"`([A-Za-z_]+)`", cells[0])
         if match and cells[1] in ("gauge", "counter", "histogram"):
             rows[match[1]] = cells[1]
@@ -125,7 +146,7 @@ def metrics():
                "--procfs=/proc") as agent:
         succeeds("call", agent.address, "--tls-ca", folder / "ca.pem")
         there |= same_metrics(agent.get("/metrics")[2].decode(), "live")
-    missing = set(documented_metrics()) - set(there)
+    missing = set(documented_metrics()) - set(there) - set(documented_metrics(*HUB_SECTIONS))  # these: test/integration/hub
     # appear only with what no simulated scenario here does
     check(missing <= {"keda_gpu_scaler_tls_reload_errors_total"}, f"documented and never seen: {missing}")
 
@@ -181,7 +202,7 @@ def man_page(command):
         check(written[name] == want, f"--{name}: {written[name]}, --help says {want}")
 
 
-for name in ("agent", "call", "check", "demo", "gpu-metrics", "probe", "top"):
+for name in sorted(MAN_PAGES.keys() - {"version"}):
     add(f"{MAN_PAGES[name]} has every flag with its letter, value and default", man_page, name)
 
 

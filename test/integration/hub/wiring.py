@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 
+from cache import ROOT
 from cluster import LOAD, PROGRAM, SERVICE_NS, Cluster, check, free_port, grpc, wait_until, web
 from fake_kube import make_certificates
 from suite import test
@@ -155,6 +156,30 @@ def metrics():
         check(hub.metric("keda_gpu_scaler_fleet_agents", 'state="up"') == 3, f"{hub.page().get('keda_gpu_scaler_fleet_agents')}")
         cluster.nodes[0].agent.process.kill()
         wait_until(lambda: len(hub.page().get(name, {})) == 4, "the readings of a dead agent to go", 20)
+
+
+@test("docs/metrics.md has every family and label of a hub's page, and no other of the hub")
+def documented():
+    sections = ("The Kubernetes API", "Agents, as the hub sees them", "Workloads and GPUs, on the hub")
+    text = (ROOT / "docs/metrics.md").read_text()
+    ours = "".join(text.partition(f"\n## {section}\n")[2].partition("\n## ")[0] for section in sections)
+    row = re.compile(r"^\| `(\w+)` \| (gauge|counter|histogram) \|", re.MULTILINE)
+    rows, wanted = dict(row.findall(text)), dict(row.findall(ours))
+    parts = {"mig": [{"profile": "3g.40gb", "memory_used_mib": 1000}]}
+    with Cluster([40, parts]) as cluster:
+        cluster.workload("web", {"web-0": (0, 0)})
+        cluster.start_agents()
+        hub = cluster.hub()
+        hub.ask("ml", "web").until(40)
+        cluster.kube.cut_connections()
+        wait_until(lambda: hub.metric("keda_gpu_scaler_kube_watch_restarts_total"), "a watch to be begun again")
+        page = hub.get("/metrics")[2].decode()
+    there = dict(re.findall(r"^# TYPE (\S+) (\S+)$", page, re.MULTILINE))
+    unknown = {name: kind for name, kind in there.items() if rows.get(name) != kind}
+    check(not unknown and wanted.items() <= there.items(), f"not in the document: {unknown}; not there: {wanted.keys() - there.keys()}")
+    labels = set(re.findall(r'[{,](\w+)="', re.sub(r'"(?:[^"\\]|\\.)*"', '""', page))) - {"le"}
+    missing = [name for name in sorted(labels) if f"`{name}`" not in text]
+    check(not missing and "mig_profile" in labels, f"labels that are not named: {missing}")
 
 
 def command(hub, *arguments):
