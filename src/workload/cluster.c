@@ -9,7 +9,6 @@ struct place {
 };
 
 struct cluster {
-    const struct trigger *t;
     const struct asked *asked;
     int64_t now_ns, born_ns;
     bool is_memory_percent;
@@ -103,8 +102,7 @@ void workload_evaluate_cluster(struct workload_memory *m, const struct workload_
                                struct arena *arena, struct workload_answer *ret)
 {
     const struct trigger *t = m->trigger;
-    struct cluster c = {.t = t,
-                        .asked = &m->asked[ASKED_METRIC],
+    struct cluster c = {.asked = &m->asked[ASKED_METRIC],
                         .now_ns = now_ns,
                         .born_ns = m->born_ns,
                         .is_memory_percent = trigger_metric_source(t->metric) == TRIGGER_SOURCE_MEMORY_PERCENT,

@@ -247,13 +247,6 @@ void workload_read_devices(const struct look *look, struct workload_input *input
 
 /* ---- which devices ---- */
 
-/* Where a pod's holders begin: they are in order of namespace and pod. */
-static const struct fleet_holder *holders_of(const struct fleet_node *node, const struct workload_pod *pod,
-                                             size_t *ret_n)
-{
-    return fleet_holders_of(node, pod->ns, pod->name, ret_n);
-}
-
 static bool is_simulated(const struct fleet_node *node)
 {
     if (!node->is_simulated)
@@ -403,7 +396,7 @@ bool workload_find_devices(const struct look *look, size_t index, size_t *ret_n_
     if (!node)
         return true;
     size_t n_holders = 0;
-    const struct fleet_holder *holders = holders_of(node, input->pod, &n_holders);
+    const struct fleet_holder *holders = fleet_holders_of(node, input->pod->ns, input->pod->name, &n_holders);
     bool is_given = n_holders == 0 && look->facts->simulated_gpus_per_pod > 0 && is_simulated(node);
     size_t room = is_given ? node->n_devices : n_holders;
     if (room == 0)
