@@ -183,7 +183,7 @@ static void test_marks_of_another_life_are_not_used(void **state)
     r = world_readings(&moved, &world_node(&moved, "n2")->devices[0]);
     r[1] = r[0];
     r[1].integral = 150;
-    r[1].valid_s = 3; /* as if it were the same want's */
+    r[1].valid_s = 3; /* as if it were of the same want */
     (void)world_evaluate(&moved);
     assert_int_equal(moved.answer.inputs[0].counted->reading, SCALING_READ_OK);
     assert_false(moved.answer.inputs[0].replica->load.since_ready.is_known);
