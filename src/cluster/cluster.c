@@ -226,12 +226,15 @@ static void on_hpa(void *context, const struct kube_object *object)
     const struct kube_hpa *hpa = object->hpa;
     char key[CLUSTER_KEY_MAX];
     cluster_key(key, hpa->meta.ns, hpa->meta.name);
+    const struct cluster_hpa *before = map_get(c->hpas_by_name, key, strlen(key));
+    bool is_moved = !before || before->is.desired != hpa->desired;
     struct cluster_hpa *copy = hpa->n_metrics ? cluster_copy_hpa(hpa) : NULL;
     if (copy)
         map_put(c->hpas_by_name, key, strlen(key), copy);
     else
         map_remove(c->hpas_by_name, key, strlen(key));
-    touch_owner(c, hpa);
+    if (is_moved) /* not with each sync that shows other readings */
+        touch_owner(c, hpa);
 }
 
 static void on_hpa_gone(void *context, const char *ns, const char *name, const char *uid)
@@ -323,6 +326,14 @@ static void on_second(void *context)
     look_at_some(c);
 }
 
+static void on_soon(void *context)
+{
+    struct cluster *c = context;
+    for (size_t i = 0; i < c->workloads.len && c->n_touched; i++)
+        if (c->workloads.items[i]->is_touched)
+            cluster_workload_tick(c->workloads.items[i]);
+}
+
 struct cluster *cluster_new(const struct cluster_config *config)
 {
     struct cluster *c = mem_new(struct cluster);
@@ -335,6 +346,7 @@ struct cluster *cluster_new(const struct cluster_config *config)
     start_list(c, &c->scaled_objects, KUBE_SCALED_OBJECT, "scaledobjects", on_scaled_object, on_scaled_object_gone);
     start_list(c, &c->scaled_jobs, KUBE_SCALED_JOB, "scaledjobs", on_scaled_job, on_scaled_job_gone);
     start_list(c, &c->hpas, KUBE_HPA, "horizontalpodautoscalers", on_hpa, on_hpa_gone);
+    c->soon = net_timer_new(config->loop, on_soon, c);
     c->second = net_timer_new(config->loop, on_second, c);
     net_timer_start(c->second, NS_PER_S, NS_PER_S);
     return c;
@@ -350,6 +362,7 @@ void cluster_free(struct cluster *c)
     kube_watch_free(c->hpas.watch);
     vec_fini(&c->workloads);
     map_free(c->by_name);
+    net_timer_free(c->soon); /* workloads stop it */
     map_free(c->objects);
     map_free(c->jobs);
     map_free(c->hpas_by_name);

@@ -42,6 +42,8 @@ struct cluster {
     struct map *by_name;                      /* "ns/name" -> struct cluster_workload */
     VEC(struct cluster_workload *) workloads; /* in order of namespace and name */
     struct net_timer *second;
+    struct net_timer *soon; /* runs while a workload has been touched */
+    size_t n_touched;
     size_t next_look; /* the next workload whose memories are looked at */
     struct metric_series *tracked;
 };
@@ -65,6 +67,12 @@ struct cluster_workload {
     char target[CLUSTER_KEY_MAX + 256]; /* what was read: version, kind and name */
     bool is_scale_known;
     int64_t spec, status, scale_ns, next_read_ns;
+    int64_t asked_scale_ns, pods_changed_ns; /* the last read's start; when a pod came or went last */
+    bool is_touched;                         /* counted in the cluster's n_touched */
+    /* How many more pods there are than `status`, where a read had no change just before it. 0 for a Deployment; not so
+     * where a replica is a group of pods. */
+    bool has_surplus;
+    int64_t surplus;
     char scale_error[SNAPSHOT_TEXT_MAX];
     struct kube_get *get;
     /* pods */
@@ -84,7 +92,10 @@ struct cluster_workload *cluster_workload_new(struct cluster *c, const char *ns,
 void cluster_workload_free(void *workload);
 /* Something that /scale may show has changed: read it again soon. */
 void cluster_workload_touch(struct cluster_workload *w);
-/* Each second: read /scale where it is due, watch the pods that it selects, forget triggers that nobody asks for. */
+/* Each second will do again. */
+void cluster_workload_calm(struct cluster_workload *w);
+/* Each second, and soon after it was touched: read /scale where it is due, watch the pods that it selects, forget
+ * triggers that nobody asks for. */
 void cluster_workload_tick(struct cluster_workload *w);
 /* Look at the facts for every trigger that is remembered, and for those of a ScaledObject that will ask. */
 void cluster_workload_look(struct cluster_workload *w);

@@ -7,8 +7,11 @@
 /* How often /scale is read without a reason: while somebody asks, and while nobody has yet. */
 #define READ_ASKED_NS   (10 * NS_PER_S)
 #define READ_UNASKED_NS (60 * NS_PER_S)
-/* A change of the pods or of the HPA is a reason: after this long, so that several make one read. */
-#define READ_SOON_NS  (500 * NS_PER_MS)
+/* A change of the pods or of the HPA is a reason: after this long, so that several make one read, this long after the
+ * last read at least, and once more when the controllers have had the time to count what has changed. */
+#define READ_SOON_NS  (100 * NS_PER_MS)
+#define READ_GAP_NS   (500 * NS_PER_MS)
+#define READ_AGAIN_NS (1 * NS_PER_S)
 #define READ_RETRY_NS (2 * NS_PER_S)
 /* One read stands for this much longer than the time to the next. */
 #define READ_STANDS_NS (30 * NS_PER_S)
@@ -70,6 +73,13 @@ static bool is_gone(const struct kube_pod *pod)
     return pod->meta.is_deleted || pod->phase == KUBE_SUCCEEDED || pod->phase == KUBE_FAILED;
 }
 
+/* There is one more, or one less. */
+static void change_pods(struct cluster_workload *w)
+{
+    w->pods_changed_ns = now_ns(w);
+    cluster_workload_touch(w);
+}
+
 static void on_pod(void *context, const struct kube_object *object)
 {
     struct cluster_workload *w = context;
@@ -85,7 +95,7 @@ static void on_pod(void *context, const struct kube_object *object)
     else
         workload_pod_update(w->pods.items[at].pod, pod, w->cluster->config.fleet, now_ns(w));
     if (!is_known || w->pods.items[at].is_gone != is_gone(pod))
-        cluster_workload_touch(w);
+        change_pods(w);
     w->pods.items[at].is_gone = is_gone(pod);
 }
 
@@ -96,7 +106,7 @@ static void on_pod_gone(void *context, const char *ns, const char *name, const c
     size_t at = place_of(w, name);
     if (is_at(w, at, name) && strcmp(w->pods.items[at].uid, uid) == 0) {
         remove_pod(w, at);
-        cluster_workload_touch(w);
+        change_pods(w);
     }
 }
 
@@ -124,8 +134,18 @@ static void on_pods_synced(void *context)
     w->is_pods_told = false;
 }
 
+/* As the workload's controller counts them for status.replicas. */
+static int64_t count_pods(const struct cluster_workload *w)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < w->pods.len; i++)
+        n += !w->pods.items[i].is_gone;
+    return n;
+}
+
 static void stop_watching(struct cluster_workload *w)
 {
+    w->has_surplus = false;
     kube_watch_free(w->watch);
     w->watch = NULL;
     free(w->selector);
@@ -158,6 +178,22 @@ static void fail_scale(struct cluster_workload *w, const char *text)
     w->next_read_ns = now_ns(w) + READ_RETRY_NS;
 }
 
+/* After a read: what it says of the pods stands if none had come or gone just before it. */
+static void plan_next_read(struct cluster_workload *w)
+{
+    int64_t next_ns = w->scale_ns + read_period_ns(w);
+    bool is_calm = w->asked_scale_ns - w->pods_changed_ns >= READ_AGAIN_NS;
+    if (is_calm && w->watch && kube_watch_is_synced(w->watch)) {
+        int64_t surplus = count_pods(w) - w->status;
+        w->has_surplus = true;
+        w->surplus = surplus > 0 ? surplus : 0;
+    }
+    if (!is_calm && next_ns > w->pods_changed_ns + READ_AGAIN_NS)
+        next_ns = w->pods_changed_ns + READ_AGAIN_NS;
+    if (!w->next_read_ns || w->next_read_ns > next_ns) /* else something changed while it was read */
+        w->next_read_ns = next_ns;
+}
+
 static void on_scale(void *context, const struct kube_scale *scale, const struct err *error)
 {
     struct cluster_workload *w = context;
@@ -182,8 +218,7 @@ static void on_scale(void *context, const struct kube_scale *scale, const struct
     w->spec = scale->spec;
     w->status = scale->status;
     w->scale_ns = now_ns(w);
-    if (!w->next_read_ns) /* else something changed while it was read */
-        w->next_read_ns = w->scale_ns + read_period_ns(w);
+    plan_next_read(w);
     if (*scale->selector)
         watch_pods(w, scale->selector);
 }
@@ -210,15 +245,33 @@ static void read_scale(struct cluster_workload *w, const struct kube_scaled_obje
     if (w->get || now_ns(w) < w->next_read_ns)
         return;
     w->next_read_ns = 0;
+    w->asked_scale_ns = now_ns(w);
     struct kube_target asked = {o->target_api_version, o->target_kind, w->ns, o->target_name};
     w->get = kube_get_scale(w->cluster->config.kube, &asked, on_scale, w);
 }
 
 void cluster_workload_touch(struct cluster_workload *w)
 {
-    int64_t soon_ns = now_ns(w) + READ_SOON_NS;
+    struct cluster *c = w->cluster;
+    int64_t soon_ns = now_ns(w) + READ_SOON_NS, gap_ns = w->asked_scale_ns + READ_GAP_NS;
+    soon_ns = soon_ns > gap_ns ? soon_ns : gap_ns;
     if (w->get || w->next_read_ns > soon_ns)
         w->next_read_ns = soon_ns;
+    if (w->is_touched)
+        return;
+    w->is_touched = true;
+    if (c->n_touched++ == 0)
+        net_timer_start(c->soon, READ_SOON_NS, READ_SOON_NS);
+}
+
+/* Until it has been calm for long enough: then each second will do. */
+void cluster_workload_calm(struct cluster_workload *w)
+{
+    if (!w->is_touched)
+        return;
+    w->is_touched = false;
+    if (--w->cluster->n_touched == 0)
+        net_timer_stop(w->cluster->soon);
 }
 
 /* ---- triggers ---- */
@@ -288,6 +341,7 @@ struct cluster_workload *cluster_workload_new(struct cluster *c, const char *ns,
 void cluster_workload_free(void *workload)
 {
     struct cluster_workload *w = workload;
+    cluster_workload_calm(w);
     forget_scale(w);
     stop_watching(w);
     vec_fini(&w->pods);
@@ -300,6 +354,8 @@ void cluster_workload_free(void *workload)
 void cluster_workload_tick(struct cluster_workload *w)
 {
     const struct kube_scaled_object *o = cluster_find_object(w->cluster, w->ns, w->name);
+    if (!o || (!w->get && w->next_read_ns > now_ns(w) + READ_AGAIN_NS))
+        cluster_workload_calm(w);
     forget_memories(w);
     if (o)
         read_scale(w, o);
@@ -334,20 +390,25 @@ void cluster_workload_reload(struct cluster_workload *w)
 
 /* ---- facts ---- */
 
+/* The HPA may read /scale after us: a pod that has come since, as in a rollout with surge, is in status.replicas as
+ * soon as its controller has counted it. What is right for more replicas there is right for fewer. */
+static int64_t status_by_now(const struct cluster_workload *w)
+{
+    int64_t counted = w->has_surplus ? count_pods(w) - w->surplus : w->status;
+    return counted > w->status ? counted : w->status;
+}
+
 /* Of one read of /scale that still stands; with podSelector alone the pods themselves are counted. */
 static void fill_scale(const struct cluster_workload *w, struct workload_facts *ret)
 {
     (void)str_copy(ret->scale_error, sizeof(ret->scale_error), str_of(w->scale_error));
     ret->is_scale_known = w->is_scale_known && now_ns(w) - w->scale_ns <= read_period_ns(w) + READ_STANDS_NS;
     ret->spec = w->spec;
-    ret->status = w->status;
+    ret->status = status_by_now(w);
     if (ret->scaled_object)
         return;
-    int64_t n = 0;
-    for (size_t i = 0; i < w->pods.len; i++)
-        n += !w->pods.items[i].is_gone;
     ret->is_scale_known = w->watch && kube_watch_is_synced(w->watch);
-    ret->spec = ret->status = n;
+    ret->spec = ret->status = count_pods(w);
 }
 
 static void fill_hpa(const struct cluster_workload *w, struct workload_facts *ret)
