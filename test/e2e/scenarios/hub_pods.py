@@ -54,3 +54,26 @@ def unready_under_overload(context):
     demand.total = 190
     context.until("4 replicas", lambda v: v.replicas == 4)
     context.holds("4 replicas", lambda v: v.replicas == 4, 8)
+
+
+@scenario("rollouts with surge at 104 % of the target: no ratchet")
+def rollout_with_surge(context):
+    context.nodes(3, gpus=3)
+    context.pods.ready_s = 2
+    hub = context.hub()
+    workload = context.workload(replicas=4, gpus=1, surge=1)
+    demand = _steady(context, workload, hub, 4)
+    demand.total = 208
+    context.holds("4 replicas at 52 %", lambda v: v.replicas == 4, 6)
+    for version in ("2", "3"):
+        context.note(f"rollout of version {version}")
+        old = {pod.uid for pod in context.pods.of()}
+        workload.roll_out(version)
+        context.until("new pods only, always 4 replicas wanted", lambda v: _keeps(context, v, 4)
+                      and len(context.pods.serving()) == 4 and not old & {pod.uid for pod in context.pods.of()})
+        context.holds("4 replicas", lambda v: v.replicas == 4, 8)
+
+
+def _keeps(context, view, replicas):
+    context.expect(view.replicas == replicas, f"{replicas} replicas throughout, got {view.replicas}")
+    return True

@@ -1,4 +1,4 @@
-"""How a hub is set up: its rights, where it finds agents, its restart, simulated clusters."""
+"""How a hub is set up: its rights, where it finds agents, two of them behind one address, simulated clusters."""
 
 import socket
 
@@ -52,6 +52,30 @@ def least_rights_and_endpoint_slices(context):
     context.holds("7 replicas", lambda v: v.replicas == 7, 12)
     _announce(context, service, newest)
     context.until("5 replicas with all readings back", lambda v: v.replicas == 5)
+
+
+@scenario("two hubs behind one address agree; either may go at peak without a dip")
+def two_hubs(context):
+    context.nodes(2, gpus=4)
+    # The Service's name is the host of scalerAddress: by it a hub knows its ScaledObjects before they ask.
+    hubs = [context.hub(flags=["--service-name", "localhost"]) for _ in range(2)]
+    front = context.forwarder(*[hub.port for hub in hubs])
+    workload = context.workload(replicas=5, gpus=1)
+    address = f"localhost:{front.port}"
+    _steady(context, workload, hubs[0], 5, {"scalerAddress": address})
+    metadata = workload_trigger(front, scalerAddress=address)
+    answers = [context.questions(hub.address, workload, metadata) for hub in hubs]
+    context.wait_for("both hubs to give one answer", lambda: answers[0].value() == answers[1].value() == (240, ""))
+    for place, hub in enumerate(hubs):
+        context.note(f"hub {place} is killed; both gave 240")
+        hub.kill()
+        context.holds("5 replicas", lambda v: v.replicas == 5, 8)
+        context.until("the HPA to read the other one", lambda v: v.scaling_active == "ValidMetricFound")
+        context.expect(workload.external_value() == 240, "the other hub gives the same value")
+        hub.start()
+        value, error = context.questions(hub.address, workload, metadata).value()
+        context.note(f"hub {place} is back; its first answer as ready: {error or value}")
+        context.expect(value is not None and value >= 240, f"a hub that is ready knows the value, got {value} {error}")
 
 
 @scenario("the only hub restarted at peak: no dip, by a stop and by a crash")
