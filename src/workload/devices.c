@@ -56,11 +56,12 @@ static struct quantity since_ready(const struct reader *r, struct owner owner, c
     const struct workload_pod *pod = r->input->pod;
     const struct mark *mark = workload_pod_mark(pod, owner.is_holder, owner.id, (size_t)r->signal->asked->place);
     struct quantity none = {.reading = SCALING_READ_NOT_YET};
-    if (!mark || pod->ready_seen_ns < r->signal->asked->since_ns) /* the place had another want then */
+    bool is_same_agent = pod->marks_instance == r->node->instance; /* else it counts from its own start */
+    if (!mark || !is_same_agent || pod->ready_seen_ns < r->signal->asked->since_ns) /* the place had another want */
         return none;
     double valid_s = reading->valid_s - mark->valid_s, integral = reading->integral - mark->integral;
     double most_s = (double)(r->look->now_ns - pod->ready_seen_ns + 2 * r->node->period_ns) / (double)NS_PER_S;
-    if (!(valid_s > 0 && valid_s <= most_s && integral >= 0)) /* the agent has started anew */
+    if (!(valid_s > 0 && valid_s <= most_s && integral >= 0))
         return none;
     return (struct quantity){.reading = SCALING_READ_OK, .value = integral / valid_s};
 }

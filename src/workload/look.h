@@ -27,6 +27,7 @@ struct workload_pod {
     bool was_first_ready_seen; /* it is Ready, and this hub saw that it was the first time */
     double ready_since_s;      /* the newest Ready that this hub saw, by the API's clock; 0 none */
     int64_t ready_seen_ns;     /* when it saw the change; 0: it did not */
+    uint64_t marks_instance;   /* of the agent that they were taken from */
     VEC(struct mark) marks;    /* taken down then */
 };
 

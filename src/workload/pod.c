@@ -139,8 +139,10 @@ static void become_ready(struct workload_pod *p, const struct workload_fleet *fl
     p->ready_seen_ns = now_ns;
     p->marks.len = 0;
     const struct fleet_node *node = p->node[0] ? fleet->find_node(fleet->context, p->node) : NULL;
-    if (node)
-        take_down_devices(p, node);
+    if (!node)
+        return;
+    p->marks_instance = node->instance;
+    take_down_devices(p, node);
 }
 
 /* Nothing is known of when it became what it is. */

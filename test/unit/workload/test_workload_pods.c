@@ -174,6 +174,14 @@ static void test_marks_of_another_life_are_not_used(void **state)
     r[0].integral = 0; /* the agent counts from the start again */
     (void)world_evaluate(&restarted);
     assert_false(restarted.answer.inputs[0].replica->load.since_ready.is_known);
+    WORLD other_process; /* its integrals look plausible, and are of another start */
+    WORLD_INIT(other_process, UTILIZATION_80);
+    come_up(&other_process, true, 5);
+    (void)world_evaluate(&other_process);
+    assert_true(other_process.answer.inputs[0].replica->load.since_ready.is_known);
+    world_node(&other_process, "n2")->node.instance++;
+    (void)world_evaluate(&other_process);
+    assert_false(other_process.answer.inputs[0].replica->load.since_ready.is_known);
     WORLD moved;
     WORLD_INIT(moved, UTILIZATION_80);
     come_up(&moved, true, 5);
