@@ -54,6 +54,22 @@ def gpm_sm(device):
         nvml.nvmlGpmSampleFree(second)
 
 
+def processes(device):
+    """[[pid, memory]] of all lists; a process that stands in several counts once."""
+    found = {}
+    for read in (nvml.nvmlDeviceGetComputeRunningProcesses, nvml.nvmlDeviceGetGraphicsRunningProcesses,
+                 nvml.nvmlDeviceGetMPSComputeRunningProcesses):
+        for process in read(device):
+            found[process.pid] = max(found.get(process.pid, 0), process.usedGpuMemory)
+    return sorted([pid, used] for pid, used in found.items())
+
+
+def loads(device):
+    """{pid: percent} of the processes that were busy within a second."""
+    since_us = int((time.time() - 1) * 1000000)
+    return {sample.pid: sample.smUtil for sample in nvml.nvmlDeviceGetProcessUtilization(device, since_us)}
+
+
 def mig_devices(device):
     found = []
     for index in range(nvml.nvmlDeviceGetMaxMigDeviceCount(device)):
@@ -62,7 +78,7 @@ def mig_devices(device):
         except nvml.NVMLError_NotFound:
             continue
         found.append({"index": index, "name": nvml.nvmlDeviceGetName(mig), "uuid": nvml.nvmlDeviceGetUUID(mig),
-                      "used": nvml.nvmlDeviceGetMemoryInfo(mig).used})
+                      "used": nvml.nvmlDeviceGetMemoryInfo(mig).used, "processes": processes(mig)})
     return found
 
 
@@ -81,7 +97,8 @@ def readings(device):
         "pcie_kbps": [nvml.nvmlDeviceGetPcieThroughput(device, nvml.NVML_PCIE_UTIL_TX_BYTES),
                       nvml.nvmlDeviceGetPcieThroughput(device, nvml.NVML_PCIE_UTIL_RX_BYTES)],
         "decoder": attempt(lambda: nvml.nvmlDeviceGetDecoderUtilization(device)[0]),
-        "processes": [[p.pid, p.usedGpuMemory] for p in nvml.nvmlDeviceGetComputeRunningProcesses(device)],
+        "processes": processes(device),
+        "loads": attempt(lambda: loads(device)),
         "fields": fields(device),
         "gpm_sm": attempt(lambda: gpm_sm(device)),
         "mig_mode": attempt(lambda: list(nvml.nvmlDeviceGetMigMode(device))),
