@@ -103,11 +103,13 @@ struct cluster_workload *cluster_ask(struct cluster *c, const char *ns, const ch
     if (!w && (is_nobody(c, ns, name) || c->workloads.len >= WORKLOADS_MAX))
         return NULL;
     w = w ? w : track(c, ns, name);
-    bool is_new = w->asked_ns == 0;
+    bool was_asked = cluster_workload_is_asked(w);
     w->asked_ns = net_now_ns(c->config.loop);
     (void)str_copy(w->pod_selector, sizeof(w->pod_selector), str_of(pod_selector));
-    if (is_new)
-        cluster_workload_tick(w);
+    if (was_asked)
+        return w;
+    cluster_workload_touch(w); /* from now on it is read more often */
+    cluster_workload_tick(w);
     return w;
 }
 
@@ -124,16 +126,18 @@ size_t cluster_len(const struct cluster *c)
 
 /* ---- which ScaledObjects are ours ---- */
 
-/* "keda-gpu-scaler.gpu-scaler.svc:6000", "dns:///keda-gpu-scaler:6000": the labels of the host. */
+/* "keda-gpu-scaler.gpu-scaler.svc:6000", "dns:///keda-gpu-scaler:6000", "dns://10.0.0.1/keda-gpu-scaler:6000",
+ * "dns:keda-gpu-scaler:6000" (gRPC's forms): the labels of the host. */
 static bool is_our_address(const struct cluster_config *config, struct str address)
 {
-    for (size_t i = 0; i + 2 < address.len; i++)
-        if (memcmp(&address.ptr[i], "://", 3) == 0) {
-            address = (struct str){&address.ptr[i + 3], address.len - i - 3};
+    static const struct str scheme = {"dns:", 4};
+    for (size_t i = address.len; i > 0; i--)
+        if (address.ptr[i - 1] == '/') {
+            address = (struct str){&address.ptr[i], address.len - i};
             break;
         }
-    while (address.len && *address.ptr == '/')
-        address = (struct str){address.ptr + 1, address.len - 1};
+    if (str_has_prefix(address, scheme.ptr))
+        address = (struct str){&address.ptr[scheme.len], address.len - scheme.len};
     struct str host = str_cut(&address, ':');
     struct str name = str_cut(&host, '.');
     struct str ns = host.ptr ? str_cut(&host, '.') : (struct str){NULL, 0};

@@ -67,6 +67,7 @@ struct cluster_workload {
     char target[CLUSTER_KEY_MAX + 256]; /* what was read: version, kind and name */
     bool is_scale_known;
     int64_t spec, status, scale_ns, next_read_ns;
+    int64_t scale_ends_ns;                   /* until then the last read stands */
     int64_t asked_scale_ns, pods_changed_ns; /* the last read's start; when a pod came or went last */
     bool is_touched;                         /* counted in the cluster's n_touched */
     /* How many more pods there are than `status`, where a read had no change just before it. 0 for a Deployment; not so
@@ -90,6 +91,8 @@ const struct kube_scaled_object *cluster_find_object(const struct cluster *c, co
 
 struct cluster_workload *cluster_workload_new(struct cluster *c, const char *ns, const char *name);
 void cluster_workload_free(void *workload);
+/* Did somebody ask in the last 15 minutes? */
+bool cluster_workload_is_asked(const struct cluster_workload *w);
 /* Something that /scale may show has changed: read it again soon. */
 void cluster_workload_touch(struct cluster_workload *w);
 /* Each second will do again. */

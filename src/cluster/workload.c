@@ -23,14 +23,14 @@ static int64_t now_ns(const struct cluster_workload *w)
     return net_now_ns(w->cluster->config.loop);
 }
 
-static bool is_asked(const struct cluster_workload *w)
+bool cluster_workload_is_asked(const struct cluster_workload *w)
 {
     return w->asked_ns != 0 && now_ns(w) - w->asked_ns < FORGET_NS;
 }
 
 static int64_t read_period_ns(const struct cluster_workload *w)
 {
-    return is_asked(w) ? READ_ASKED_NS : READ_UNASKED_NS;
+    return cluster_workload_is_asked(w) ? READ_ASKED_NS : READ_UNASKED_NS;
 }
 
 /* ---- pods ---- */
@@ -218,6 +218,7 @@ static void on_scale(void *context, const struct kube_scale *scale, const struct
     w->spec = scale->spec;
     w->status = scale->status;
     w->scale_ns = now_ns(w);
+    w->scale_ends_ns = w->scale_ns + read_period_ns(w) + READ_STANDS_NS;
     plan_next_read(w);
     if (*scale->selector)
         watch_pods(w, scale->selector);
@@ -402,7 +403,7 @@ static int64_t status_by_now(const struct cluster_workload *w)
 static void fill_scale(const struct cluster_workload *w, struct workload_facts *ret)
 {
     (void)str_copy(ret->scale_error, sizeof(ret->scale_error), str_of(w->scale_error));
-    ret->is_scale_known = w->is_scale_known && now_ns(w) - w->scale_ns <= read_period_ns(w) + READ_STANDS_NS;
+    ret->is_scale_known = w->is_scale_known && now_ns(w) <= w->scale_ends_ns;
     ret->spec = w->spec;
     ret->status = status_by_now(w);
     if (ret->scaled_object)
