@@ -1,6 +1,7 @@
 """What pods do on devices, on /metrics: processes of the simulated driver, a /proc and names of pods made for the test."""
 import re
 
+import cache
 from agent import Agent, check, wait_until
 from kubelet import Kubelet, container, pod
 from node import OWN, Node, identity
@@ -183,3 +184,40 @@ def off():
 def own_proc():
     with Agent(ONE, "--pod-resources=", "--procfs=/proc") as agent:
         wait_until(lambda: sight(agent) in ("ok", "no_host_pids"), "a state")
+
+
+def sums(page, pods, rest, device):
+    """[(sum of the pods, rest, device)] by GPU; rest None where it is not told."""
+    def by_gpu(family):
+        found = {}
+        for text, value in page.get(family, {}).items():
+            gpu = re.search(r'gpu="(\d+)"', text)[1]
+            found[gpu] = found.get(gpu, 0) + value
+        return found
+    parts, rests, wholes = by_gpu(pods), by_gpu(rest), by_gpu(device)
+    return [(parts.get(gpu, 0), rests.get(gpu), wholes[gpu]) for gpu in sorted(wholes)]
+
+
+@test("while loads move, pods and rest are the device in each of many scrapes, and what all processes do leaves no rest")
+def moving():
+    scenario = (cache.ROOT / "nvmlsim/scenarios/shared.yaml").read_text()
+    utilization = (LOAD, "keda_gpu_scaler_gpu_unattributed_utilization_ratio", "keda_gpu_scaler_gpu_utilization_ratio")
+    memory = (MEMORY, "keda_gpu_scaler_gpu_unattributed_memory_bytes", "keda_gpu_scaler_gpu_memory_used_bytes")
+    with Node() as node:
+        for pid, number in ((43001, 1), (43002, 2), (43003, 3), (43011, 1), (43012, 2)):
+            node.in_pod(pid, number)
+        node.process(43010, "0::/system.slice/nvidia-mps.service")
+        for number, name in ((1, "a"), (2, "b"), (3, "c")):
+            node.name(number, "ml", name)
+        with Agent(scenario, "--pod-resources=", *node.flags()) as agent:
+            wait_until(lambda: len(agent.page().get(MEMORY, {})) == 5 and len(agent.page().get(LOAD, {})) == 5, "all processes")
+            seen = set()
+            while len(seen) < 8:  # other loads each time: the second GPU's rise by one in a second
+                page = agent.page()
+                for families, slack in ((utilization, 0.04), (memory, MIB)):
+                    for gpu, (pods, rest, device) in enumerate(sums(page, *families)):
+                        where = f"{families[0]} of GPU {gpu}: pods {pods}, rest {rest}, device {device}"
+                        check(rest is not None and (rest == 0 or abs(pods + rest - device) <= 1e-6), where)
+                        # The first GPU leaps when its third process comes: readings are not of one moment.
+                        check(gpu == 0 or (rest <= slack and abs(pods - device) <= slack), where)
+                seen.add(sums(page, *utilization)[1][2])
