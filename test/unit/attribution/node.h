@@ -51,7 +51,7 @@ static struct {
 
 static inline void write_text(const char *folder, const char *name, const char *text)
 {
-    char path[512];
+    char path[1100];
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
@@ -61,7 +61,7 @@ static inline void write_text(const char *folder, const char *name, const char *
 
 static inline void make_folder(const char *folder, const char *name)
 {
-    char path[512];
+    char path[1100];
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     (void)mkdir(path, 0700);
 }
@@ -106,14 +106,14 @@ static inline void remove_tree(const char *path)
 
 static inline void end_process(uint32_t pid)
 {
-    char path[512];
+    char path[1100];
     (void)snprintf(path, sizeof(path), "%s/%u", rig.procfs, pid);
     remove_tree(path);
 }
 
 static inline void put_self(const char *pid_namespace, const char *cgroup)
 {
-    char path[512];
+    char path[1100];
     put_process_in("self", 1, cgroup);
     (void)snprintf(path, sizeof(path), "%s/self/ns", rig.procfs);
     (void)mkdir(path, 0700);

@@ -409,7 +409,7 @@ static void test_the_page_is_valid_for_whatever_was_read(void **state)
         size_t n_devices = pick(&seed, 6);
         n_devices -= n_devices == 4; /* as many as the golden page has, whose holders are known */
         for (size_t i = 0; i < n_devices; i++) {
-            char uuid[16];
+            char uuid[32];
             (void)snprintf(uuid, sizeof(uuid), "GPU-%zu", i);
             struct snapshot_device *d = add(store, uuid, (enum snapshot_kind)(pick(&seed, 3)), (int)i);
             (void)str_copy(d->product, sizeof(d->product), str_of(products[pick(&seed, 5)]));
