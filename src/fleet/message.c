@@ -365,6 +365,9 @@ static int read_field(struct fleet_update *u, const struct fleet_wire *f)
     case WIRE_KEY(11, WIRE_VARINT):
         u->sent_ms = f->number;
         return 0;
+    case WIRE_KEY(12, WIRE_VARINT):
+        u->has_more = f->number != 0;
+        return 0;
     case WIRE_KEY(FLEET_PART_REMOVED_DEVICE, WIRE_VARINT):
     case WIRE_KEY(FLEET_PART_REMOVED_HOLDER, WIRE_VARINT):
         u->n[f->key >> 3]++;

@@ -22,7 +22,7 @@ enum fleet_part {
 struct fleet_update {
     struct str bytes, node; /* node: the last of that part, empty where there is none */
     uint64_t sequence, age_ms, sent_ms;
-    bool is_full;
+    bool is_full, has_more;
     size_t n[FLEET_PART_COUNT]; /* how many of each part */
 };
 

@@ -160,7 +160,8 @@ int fleet_store_apply(struct fleet_store *s, struct str update, int64_t now_ns, 
         fleet_store_apply_parts(s, &u, taken_ns);
     }
     s->sequence = u.sequence;
-    s->is_following = s->node.is_synced = true;
+    s->is_following = true;
+    s->node.is_synced = (s->node.is_synced && !u.is_full) || !u.has_more;
     s->node.taken_ns = taken_ns;
     s->node.heard_ns = now_ns;
     return 0;

@@ -175,8 +175,10 @@ static void on_message(void *context, struct str message)
     }
     metric_add(f->metrics.updates, 1);
     metric_observe(f->metrics.lag, (double)p->store->lag_ns / (double)NS_PER_S);
-    f->n_synced += !p->is_synced;
-    p->is_synced = true;
+    if (!p->is_synced && fleet_store_node(p->store)->is_synced) {
+        f->n_synced++;
+        p->is_synced = true;
+    }
     if (p->n_names != p->store->n_names) {
         p->n_names = p->store->n_names;
         fleet_names_changed(f);

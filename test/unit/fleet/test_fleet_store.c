@@ -476,6 +476,21 @@ static void test_a_change_out_of_sequence_is_refused_until_a_full_one_comes(void
     refuse(s, T0 + S(5), "update 3 after 3", .sequence = 3);
 }
 
+static void test_a_node_is_whole_when_nothing_more_is_to_come(void **state)
+{
+    struct fleet_store *s = *state;
+    apply(s, T0, .sequence = 1, .is_full = true, .has_more = true, LIMITS);
+    assert_false(fleet_store_node(s)->is_synced);
+    apply(s, T0 + S(1), .sequence = 2, .has_more = true);
+    assert_false(fleet_store_node(s)->is_synced);
+    apply(s, T0 + S(2), .sequence = 3);
+    assert_true(fleet_store_node(s)->is_synced);
+    apply(s, T0 + S(3), .sequence = 4, .has_more = true); /* a large change of what is known */
+    assert_true(fleet_store_node(s)->is_synced);
+    apply(s, T0 + S(4), .sequence = 1, .is_full = true, .has_more = true, LIMITS);
+    assert_false(fleet_store_node(s)->is_synced);
+}
+
 static void test_a_full_update_without_a_node_is_refused(void **state)
 {
     struct err e;
@@ -690,6 +705,7 @@ int main(void)
         TEST(test_a_snapshot_never_becomes_older),
         TEST(test_huge_ages_are_old_and_no_limit_lasts_for_ever),
         TEST(test_a_change_out_of_sequence_is_refused_until_a_full_one_comes),
+        TEST(test_a_node_is_whole_when_nothing_more_is_to_come),
         TEST(test_a_full_update_without_a_node_is_refused),
         TEST(test_an_agent_cannot_become_another_within_a_call),
         TEST(test_a_node_without_a_name_has_the_expected_one),

@@ -30,7 +30,7 @@ struct row {
 
 struct update {
     uint64_t sequence, age_ms, sent_ms;
-    bool is_full, has_node;
+    bool is_full, has_node, has_more;
     uint64_t instance;
     const char *name;
     uint32_t age_limits_ms[UPDATE_WANTS_MAX];
@@ -155,6 +155,7 @@ static inline void pack_update(struct buf *out, struct update *u)
     kedagpuscaler__fleet__v1__watch_update__init(&p.update);
     p.update.sequence = u->sequence;
     p.update.is_full = u->is_full;
+    p.update.has_more = u->has_more;
     p.update.age_ms = u->age_ms;
     p.update.sent_ms = u->sent_ms;
     pack_node(&p, u);
