@@ -46,11 +46,11 @@
 {{- end -}}
 
 {{- define "keda-gpu-scaler.hasTls" -}}
-{{- if ne (.Values.tls.mode | toString) "off" -}}true{{- end -}}
+{{- if not (has (.Values.tls.mode | toString) (list "off" "false")) -}}true{{- end -}}
 {{- end -}}
 
 {{- define "keda-gpu-scaler.tlsSecret" -}}
-{{- if eq .Values.tls.mode "secret" -}}
+{{- if eq (.Values.tls.mode | toString) "secret" -}}
 {{- required "tls.mode secret needs tls.secretName" .Values.tls.secretName -}}
 {{- else -}}
 {{- default (printf "%s-tls" (include "keda-gpu-scaler.fullname" .)) .Values.tls.secretName -}}

@@ -9,9 +9,6 @@
 {{- if $isMock -}}
 {{- $all = append $all "mockMode: every GPU is simulated. KEDA scales on made-up numbers." -}}
 {{- else -}}
-{{- if not (or .Values.agent.hostPID .Values.agent.hostProc) -}}
-{{- $all = append $all "Pods that share a GPU (time-slicing, MPS) have no reading of their own without agent.hostPID=true; GetMetrics answers with an error for them." -}}
-{{- end -}}
 {{- if not .Values.agent.owners.enabled -}}
 {{- $all = append $all "agent.owners.enabled=false: nobody knows which pods hold which GPUs, so triggers that measure a workload's own GPUs have no data." -}}
 {{- end -}}
