@@ -103,13 +103,13 @@ struct cluster_workload *cluster_ask(struct cluster *c, const char *ns, const ch
     if (!w && (is_nobody(c, ns, name) || c->workloads.len >= WORKLOADS_MAX))
         return NULL;
     w = w ? w : track(c, ns, name);
-    bool was_asked = cluster_workload_is_asked(w);
+    bool was_asked = cluster_workload_is_asked(w), is_same = strcmp(w->pod_selector, pod_selector) == 0;
     w->asked_ns = net_now_ns(c->config.loop);
     (void)str_copy(w->pod_selector, sizeof(w->pod_selector), str_of(pod_selector));
-    if (was_asked)
-        return w;
-    cluster_workload_touch(w); /* from now on it is read more often */
-    cluster_workload_tick(w);
+    if (!was_asked)
+        cluster_workload_touch(w); /* from now on it is read more often */
+    if (!was_asked || !is_same) /* at once: nobody is answered with another selector's pods */
+        cluster_workload_tick(w);
     return w;
 }
 
@@ -210,17 +210,29 @@ static void on_scaled_job_gone(void *context, const char *ns, const char *name, 
     map_remove(c->jobs, key, strlen(key));
 }
 
-/* An HPA that KEDA made carries the ScaledObject's name behind "keda-hpa-", unless the user named it. The workload
- * whose HPA it is reads /scale again: the HPA may just have changed it. */
+static bool touch_if_owner(struct cluster *c, struct cluster_workload *w, const struct kube_hpa *hpa)
+{
+    const struct kube_scaled_object *o = cluster_find_object(c, w->ns, w->name);
+    bool is_owner = o && strcmp(o->hpa_name, hpa->meta.name) == 0;
+    if (is_owner)
+        cluster_workload_touch(w);
+    return is_owner;
+}
+
+/* The workload whose HPA it is reads /scale again: the HPA may just have changed it. An HPA that KEDA made carries the
+ * ScaledObject's name behind "keda-hpa-", unless the user named it. */
 static void touch_owner(struct cluster *c, const struct kube_hpa *hpa)
 {
+    static const char prefix[] = "keda-hpa-";
+    struct cluster_workload *named = str_has_prefix(str_of(hpa->meta.name), prefix)
+                                         ? cluster_find(c, hpa->meta.ns, hpa->meta.name + strlen(prefix))
+                                         : NULL;
+    if (named && touch_if_owner(c, named, hpa))
+        return;
     for (size_t i = place_of(c, hpa->meta.ns, ""); i < c->workloads.len; i++) {
-        struct cluster_workload *w = c->workloads.items[i];
-        if (strcmp(w->ns, hpa->meta.ns) != 0)
+        if (strcmp(c->workloads.items[i]->ns, hpa->meta.ns) != 0)
             return;
-        const struct kube_scaled_object *o = cluster_find_object(c, w->ns, w->name);
-        if (o && strcmp(o->hpa_name, hpa->meta.name) == 0)
-            cluster_workload_touch(w);
+        (void)touch_if_owner(c, c->workloads.items[i], hpa);
     }
 }
 
@@ -231,7 +243,7 @@ static void on_hpa(void *context, const struct kube_object *object)
     char key[CLUSTER_KEY_MAX];
     cluster_key(key, hpa->meta.ns, hpa->meta.name);
     const struct cluster_hpa *before = map_get(c->hpas_by_name, key, strlen(key));
-    bool is_moved = !before || before->is.desired != hpa->desired;
+    bool is_moved = before ? before->is.desired != hpa->desired : c->hpas.is_synced;
     struct cluster_hpa *copy = hpa->n_metrics ? cluster_copy_hpa(hpa) : NULL;
     if (copy)
         map_put(c->hpas_by_name, key, strlen(key), copy);

@@ -56,6 +56,7 @@ struct cluster_pod {
 struct cluster_memory_row {
     struct workload_memory *memory;
     int64_t asked_ns;
+    bool is_expected; /* of a trigger that the ScaledObject has */
 };
 struct cluster_workload {
     struct cluster *cluster;

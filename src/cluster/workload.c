@@ -17,6 +17,7 @@
 #define READ_STANDS_NS (30 * NS_PER_S)
 /* Who asks is KEDA, at most each polling interval; what nobody asked for this long is forgotten. */
 #define FORGET_NS (15 * 60 * NS_PER_S)
+enum { MEMORIES_MAX = 64 }; /* of one workload */
 
 static int64_t now_ns(const struct cluster_workload *w)
 {
@@ -277,29 +278,52 @@ void cluster_workload_calm(struct cluster_workload *w)
 
 /* ---- triggers ---- */
 
-struct workload_memory *cluster_memory(struct cluster_workload *w, const struct trigger *t)
+static void forget_memory(struct cluster_workload *w, size_t at)
+{
+    workload_memory_free(w->memories.items[at].memory);
+    vec_remove(&w->memories, at);
+}
+
+/* Peers may ask with any metadata: beyond the ceiling the one goes that was not asked for longest, those that the
+ * ScaledObject has last. */
+static void make_room(struct cluster_workload *w)
+{
+    size_t oldest = 0;
+    if (w->memories.len < MEMORIES_MAX)
+        return;
+    for (size_t i = 1; i < w->memories.len; i++) {
+        const struct cluster_memory_row *row = &w->memories.items[i], *best = &w->memories.items[oldest];
+        if (row->is_expected != best->is_expected ? best->is_expected : row->asked_ns < best->asked_ns)
+            oldest = i;
+    }
+    forget_memory(w, oldest);
+}
+
+static struct cluster_memory_row *row_of(struct cluster_workload *w, const struct trigger *t)
 {
     for (size_t i = 0; i < w->memories.len; i++) {
         struct cluster_memory_row *row = &w->memories.items[i];
         if (workload_memory_trigger(row->memory) == t) {
             row->asked_ns = now_ns(w);
-            return row->memory;
+            return row;
         }
     }
+    make_room(w);
     struct cluster_memory_row row = {.memory = workload_memory_new(t), .asked_ns = now_ns(w)};
     vec_push(&w->memories, row);
-    return row.memory;
+    return &w->memories.items[w->memories.len - 1];
+}
+
+struct workload_memory *cluster_memory(struct cluster_workload *w, const struct trigger *t)
+{
+    return row_of(w, t)->memory;
 }
 
 static void forget_memories(struct cluster_workload *w)
 {
-    for (size_t i = w->memories.len; i > 0; i--) {
-        struct cluster_memory_row *row = &w->memories.items[i - 1];
-        if (now_ns(w) - row->asked_ns < FORGET_NS)
-            continue;
-        workload_memory_free(row->memory);
-        vec_remove(&w->memories, i - 1);
-    }
+    for (size_t i = w->memories.len; i > 0; i--)
+        if (now_ns(w) - w->memories.items[i - 1].asked_ns >= FORGET_NS)
+            forget_memory(w, i - 1);
 }
 
 void cluster_each_memory(struct cluster_workload *w, void (*visit)(void *context, struct workload_memory *m),
@@ -323,7 +347,7 @@ static void expect_triggers(struct cluster_workload *w, const struct kube_scaled
         struct trigger *t = trigger_cache_get(w->cluster->config.triggers, pairs, from->n_metadata, &e);
         if (!t)
             continue;
-        (void)cluster_memory(w, t);
+        row_of(w, t)->is_expected = true;
         trigger_unref(t);
     }
 }
@@ -437,7 +461,8 @@ static bool is_synced(const struct cluster_workload *w, const struct workload_fa
         return true;
     bool has_pods = w->watch && kube_watch_is_synced(w->watch);
     bool wants_none = w->is_scale_known && w->spec == 0 && !w->watch;
-    return has_pods || wants_none || w->scale_error[0] != '\0';
+    bool has_no_selector = w->scale_error[0] != '\0' && !w->watch; /* a part of a list of pods is no list */
+    return has_pods || wants_none || has_no_selector;
 }
 
 int cluster_facts(const struct cluster_workload *w, struct arena *arena, struct workload_facts *ret)

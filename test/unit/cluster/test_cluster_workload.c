@@ -356,6 +356,41 @@ static void test_where_scaled_objects_may_not_be_read_pod_selector_stands_in(voi
     assert_string_equal(fake_watch(KUBE_POD, "ml")->selector, "app=web,tier=1");
 }
 
+static void test_nobody_is_answered_with_the_pods_of_another_pod_selector(void **state)
+{
+    struct world *w = *state;
+    fake_failed(fake_watch(KUBE_SCALED_OBJECT, NULL), ERR_PERMISSION_DENIED);
+    fake_failed(fake_watch(KUBE_SCALED_JOB, NULL), ERR_PERMISSION_DENIED);
+    fake_synced(fake_watch(KUBE_HPA, NULL));
+    (void)cluster_ask(w->cluster, "ml", "web", "app=web");
+    tell_pod("ml", (struct pod_row){"web-0", NULL, KUBE_RUNNING, false, true});
+    fake_synced(fake_watch(KUBE_POD, "ml"));
+    assert_true(facts_of(w, "ml", "web")->is_api_synced);
+    (void)cluster_ask(w->cluster, "ml", "web", "app=other");
+    assert_false(facts_of(w, "ml", "web")->is_api_synced);
+    assert_int_equal(w->facts.n_pods, 0);
+    assert_string_equal(fake_watch(KUBE_POD, "ml")->selector, "app=other");
+    (void)cluster_ask(w->cluster, "ml", "web", "");
+    assert_false(facts_of(w, "ml", "web")->is_known);
+    assert_null(fake_watch(KUBE_POD, "ml"));
+}
+
+static void test_a_part_of_a_list_of_pods_is_no_list(void **state)
+{
+    struct world *w = *state;
+    tell_scaled_object(w, "ml", "web", our_address);
+    lists_are_complete();
+    (void)cluster_ask(w->cluster, "ml", "web", "");
+    fake_scale(600, 600, "app=web");
+    tell_pod("ml", (struct pod_row){"web-0", NULL, KUBE_RUNNING, false, true}); /* of a first page */
+    world_pass(w, 11);
+    fake_no_scale(ERR_UNAVAILABLE, "words");
+    assert_true(facts_of(w, "ml", "web")->is_scale_known); /* the last read stands */
+    assert_false(w->facts.is_api_synced);
+    fake_synced(fake_watch(KUBE_POD, "ml"));
+    assert_true(facts_of(w, "ml", "web")->is_api_synced);
+}
+
 static void test_pods_that_may_not_be_read_are_told_once(void **state)
 {
     struct world *w = *state;
@@ -429,6 +464,27 @@ static void test_a_trigger_that_nobody_asks_for_is_forgotten_after_15_minutes(vo
     assert_int_equal(n_memories(w), 1); /* the expected one stays */
 }
 
+static void test_peers_that_ask_with_any_metadata_find_a_ceiling(void **state)
+{
+    struct world *w = *state;
+    tell_scaled_object(w, "ml", "web", our_address);
+    struct workload_memory *expected = cluster_memory(cluster_find(w->cluster, "ml", "web"), parse(w, "50"));
+    for (int i = 0; i < 500; i++) {
+        char target[16];
+        (void)snprintf(target, sizeof(target), "%d", 1000 + i);
+        struct trigger *t = parse(w, target);
+        struct workload_memory *m = cluster_memory(cluster_find(w->cluster, "ml", "web"), t);
+        assert_ptr_equal(workload_memory_trigger(m), t);
+        trigger_unref(t);
+    }
+    assert_int_equal(n_memories(w), 64);
+    struct trigger *t = parse(w, "50"); /* that of the ScaledObject is still the one from the beginning */
+    assert_ptr_equal(cluster_memory(cluster_find(w->cluster, "ml", "web"), t), expected);
+    assert_int_equal(n_memories(w), 64);
+    trigger_unref(t);
+    trigger_unref(t); /* the reference from the beginning */
+}
+
 static void test_a_reload_leaves_each_trigger_once(void **state)
 {
     struct world *w = *state;
@@ -466,9 +522,12 @@ int main(void)
         TEST(test_an_hpa_is_known_not_made_not_read_or_not_permitted),
         TEST(test_a_scaled_job_is_known_as_one),
         TEST(test_where_scaled_objects_may_not_be_read_pod_selector_stands_in),
+        TEST(test_nobody_is_answered_with_the_pods_of_another_pod_selector),
+        TEST(test_a_part_of_a_list_of_pods_is_no_list),
         TEST(test_pods_that_may_not_be_read_are_told_once),
         TEST(test_agents_are_asked_for_an_expected_trigger_at_once_and_it_is_the_one_that_asks),
         TEST(test_a_trigger_that_nobody_asks_for_is_forgotten_after_15_minutes),
+        TEST(test_peers_that_ask_with_any_metadata_find_a_ceiling),
         TEST(test_a_reload_leaves_each_trigger_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
