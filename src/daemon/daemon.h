@@ -4,6 +4,7 @@
 #define DAEMON_DAEMON_H
 
 #include "base/base.h"
+#include "exporter/exporter.h"
 #include "http/http.h"
 #include "log/log.h"
 #include "net/net.h"
@@ -94,5 +95,20 @@ bool daemon_is_draining(const struct daemon *d);
 void daemon_end(struct daemon *d, int exit_code);
 /* Runs until a signal, or daemon_end, ends it. Returns the exit code. */
 int daemon_run(struct daemon *d);
+
+/* A `metrics:` entry as what /metrics shows under its name. */
+struct daemon_entry {
+    struct trigger *trigger; /* that has only this name; NULL: free memory, on which nothing scales */
+    enum scaling_aggregation aggregation;
+    int gpu_index; /* -1 all */
+    char name[EXPORTER_NAME_MAX], help[160];
+};
+struct daemon_entries {
+    struct daemon_entry *items;
+    size_t n;
+};
+/* One for each entry that a trigger of the settings' scope can be made of, or that is only exported. */
+struct daemon_entries *daemon_entries_new(const struct trigger_settings *settings);
+void daemon_entries_free(struct daemon_entries *entries); /* accepts NULL */
 
 #endif

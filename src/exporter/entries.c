@@ -33,7 +33,9 @@ void entries_render(struct page *page)
     for (size_t i = 0; i < page->view.n_entries; i++) {
         const struct exporter_entry *entry = &page->view.entries[i];
         const struct promtext_family family = {.name = entry->name, .help = entry->help, .type = PROMTEXT_GAUGE};
-        promtext_begin(&page->text, &family);
-        promtext_sample(&page->text, NULL, 0, entry->value);
+        const struct promtext_label label = {"node", entry->node};
+        if (i == 0 || strcmp(entry[-1].name, entry->name) != 0)
+            promtext_begin(&page->text, &family);
+        promtext_sample(&page->text, &label, entry->node != NULL, entry->value);
     }
 }

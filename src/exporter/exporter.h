@@ -20,11 +20,12 @@ struct exporter_config {
 struct exporter *exporter_new(const struct exporter_config *config);
 void exporter_free(struct exporter *x); /* accepts NULL */
 
-/* One number of its own family: what a `metrics:` entry of the configuration comes to on this node. */
+/* One number of a family that has the name of a `metrics:` entry of the configuration: what it comes to on a node. */
 struct exporter_entry {
     const char *name; /* of the family, as exporter_name_entry gives it */
     const char *help;
-    double value; /* NaN: there is none now */
+    double value;     /* NaN: there is none now */
+    const char *node; /* label; NULL: this node, without one */
 };
 enum { EXPORTER_NAME_MAX = 80 };
 /* The family of an entry's name (lower case, at most 63 bytes): what no family may contain becomes an underscore.
@@ -38,7 +39,7 @@ struct exporter_view {
     const struct snapshot_holders *holders; /* NULL: not asked for */
     int64_t now_ns;                         /* ages are taken at it */
     int64_t wall_ns;                        /* since 1970 at that moment; 0 unknown: no times of events */
-    const struct exporter_entry *entries;   /* each name once */
+    const struct exporter_entry *entries;   /* those of one name in a row, each node once */
     size_t n_entries;
 };
 /* Append the whole page. */

@@ -138,7 +138,8 @@ static void on_drain(void *context)
 static void on_applied(void *context, const struct daemon_reloadable *now)
 {
     struct hub *h = context;
-    (void)now;
+    hub_entries_free(h->entries);
+    h->entries = hub_entries_new(now);
     if (h->cluster)
         cluster_reload(h->cluster);
     if (h->service)
@@ -173,12 +174,19 @@ static void verbose(void *context, struct buf *out)
     cluster_write_state(h->cluster, out);
 }
 
+static void want_shown(struct hub *h)
+{
+    if (h->config->max_devices_shown == 0)
+        return;
+    hub_want_shown(h);
+    hub_entries_want(h->entries, &h->nodes, net_now_ns(h->loop));
+}
+
 static void on_second(void *context)
 {
     struct hub *h = context;
     (void)hub_is_settled(h);
-    if (h->config->max_devices_shown)
-        hub_want_shown(h);
+    want_shown(h);
     service_tick(h->service);
 }
 
@@ -243,8 +251,7 @@ static int start_fleet(struct hub *h, struct err *e)
                                                 .changed = on_node,
                                                 .context = h});
     h->nodes = (struct workload_fleet){.find_node = find_node, .nodes = all_nodes, .want = want, .context = h};
-    if (c->max_devices_shown) /* before streams are opened */
-        hub_want_shown(h);
+    want_shown(h); /* before streams are opened */
     return 0;
 }
 
@@ -293,6 +300,7 @@ static void stop(struct hub *h)
     if (h->logged_states)
         map_free(h->logged_states);
     workload_memory_free(h->loose);
+    hub_entries_free(h->entries);
     service_free(h->service);
     exporter_free(h->exporter);
     net_tls_free(h->agent_tls);

@@ -141,8 +141,7 @@ void hub_want_shown(struct hub *h)
     (void)want_newest(h, SNAPSHOT_MEMORY_USED);
 }
 
-/* The newest reading of a device, where it is fresh; NaN where not. */
-static double newest(struct hub *h, const struct fleet_node *n, const struct fleet_device *d, enum snapshot_field field)
+double hub_newest(struct hub *h, const struct fleet_node *n, const struct fleet_device *d, enum snapshot_field field)
 {
     int want = want_newest(h, field);
     bool is_there = want >= 0 && (size_t)want < n->n_wants;
@@ -174,8 +173,8 @@ static void gpu_json(struct json *j, struct hub *h, const struct fleet_node *n, 
     json_kv_string(j, "migProfile", d->mig_profile);
     json_kv_bool(j, "simulated", n->is_simulated);
     json_kv_string(j, "lost", d->lost_reason);
-    json_kv_double(j, "utilizationPercent", newest(h, n, d, SNAPSHOT_UTILIZATION));
-    json_kv_double(j, "memoryUsedBytes", newest(h, n, d, SNAPSHOT_MEMORY_USED));
+    json_kv_double(j, "utilizationPercent", hub_newest(h, n, d, SNAPSHOT_UTILIZATION));
+    json_kv_double(j, "memoryUsedBytes", hub_newest(h, n, d, SNAPSHOT_MEMORY_USED));
     json_kv_double(j, "memoryTotalBytes", d->memory_total ? (double)d->memory_total : (double)NAN);
     json_key(j, "holders");
     json_array_begin(j);
@@ -189,7 +188,7 @@ static void gpu_json(struct json *j, struct hub *h, const struct fleet_node *n, 
 static void gpu_row(struct buf *out, struct hub *h, const struct fleet_node *n, const struct fleet_device *d)
 {
     enum { GIB_SHIFT = 30 };
-    double utilization = newest(h, n, d, SNAPSHOT_UTILIZATION), used = newest(h, n, d, SNAPSHOT_MEMORY_USED);
+    double utilization = hub_newest(h, n, d, SNAPSHOT_UTILIZATION), used = hub_newest(h, n, d, SNAPSHOT_MEMORY_USED);
     (void)buf_printf(out, "%-28s %4d  %-22.22s", n->name, d->index, *d->mig_profile ? d->mig_profile : d->product);
     put_number(out, !isnan(utilization), utilization, 7);
     put_number(out, !isnan(used), used / (double)(1ULL << GIB_SHIFT), 9);
@@ -414,7 +413,7 @@ static void show_device(struct hub *h, const struct fleet_node *n, const struct 
     char index[16];
     (void)snprintf(index, sizeof(index), "%d", d->index);
     const char *labels[] = {n->name, index, d->uuid, d->mig_profile};
-    double utilization = newest(h, n, d, SNAPSHOT_UTILIZATION), used = newest(h, n, d, SNAPSHOT_MEMORY_USED);
+    double utilization = hub_newest(h, n, d, SNAPSHOT_UTILIZATION), used = hub_newest(h, n, d, SNAPSHOT_MEMORY_USED);
     enum { PERCENT = 100 };
     if (!isnan(utilization))
         metric_set(metric_series_new(metric_register(h->metrics, &utilization_desc), labels), utilization / PERCENT);
@@ -440,6 +439,7 @@ static void metrics_page(void *context, const struct net_get_request *request, s
     enum promtext_format format = promtext_negotiate(request->accept);
     show_fleet(h);
     struct exporter_view view = {.now_ns = net_now_ns(h->loop), .wall_ns = time_wall_ns()};
+    view.entries = hub_entries_evaluate(h->entries, h, h->config->max_devices_shown, &view.n_entries);
     exporter_render(h->exporter, &view, format, &response->body);
     response->content_type = promtext_content_type(format);
     if (http_accepts_gzip(request->accept_encoding) && http_gzip(&response->body) == 0)

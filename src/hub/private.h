@@ -14,6 +14,7 @@
 #define HUB_START_NS (10 * NS_PER_S)
 
 struct hub_agents;
+struct hub_entries;
 
 struct hub {
     const struct hub_config *config;
@@ -27,6 +28,7 @@ struct hub {
     struct workload_fleet nodes; /* how workload/ sees the fleet */
     struct cluster *cluster;
     struct hub_agents *agents;
+    struct hub_entries *entries; /* of the `metrics:` list in force */
     struct net_tls *agent_tls;
     struct net_timer *second;
     struct workload_memory *loose; /* of the last question about what is no ScaledObject */
@@ -67,5 +69,17 @@ void hub_agents_free(struct hub_agents *a); /* accepts NULL */
 void hub_add_pages(struct hub *h);
 /* What /metrics and /api/v1/gpus show of each GPU is asked for all the time. */
 void hub_want_shown(struct hub *h);
+/* The newest reading of a device, where it is fresh; NaN where not. */
+double hub_newest(struct hub *h, const struct fleet_node *n, const struct fleet_device *d, enum snapshot_field field);
+
+/* ---- entries.c: `metrics:` entries by node ---- */
+
+struct hub_entries *hub_entries_new(const struct daemon_reloadable *config);
+void hub_entries_free(struct hub_entries *e); /* accepts NULL */
+/* Agents are asked for them all the time. */
+void hub_entries_want(struct hub_entries *e, const struct workload_fleet *fleet, int64_t now_ns);
+/* The values of all entries on all nodes, up to so many devices; *ret_n of them, valid until the next call. */
+const struct exporter_entry *hub_entries_evaluate(struct hub_entries *e, struct hub *h, size_t max_devices,
+                                                  size_t *ret_n);
 
 #endif

@@ -195,6 +195,8 @@ def api_away():
         hub = cluster.hub()
         ask = hub.ask("ml", "web")
         ask.until(180)
+        wait_until(lambda: cluster.kube.count("get", "/scale") >= 2, "a read since it was asked")
+        ask.stays(180, 1)
         away = time.monotonic()
         cluster.kube.fault(status=503)
         cluster.kube.cut_connections()

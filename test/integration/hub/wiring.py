@@ -182,6 +182,36 @@ def documented():
     check(not missing and "mig_profile" in labels, f"labels that are not named: {missing}")
 
 
+@test("`metrics:` entries are shown for each node, as its own agent would show them")
+def entries():
+    text = ("metrics: [{name: gpu_utilization, aggregation: avg}, {name: memory_used_mib, aggregation: sum}, "
+            "{name: gpu_memory_free, aggregation: min}, {name: other, gpuIndex: 1}]\n")
+    gpus = [{"utilization": 30, "memory_used_mib": 1000}, {"utilization": 70, "memory_used_mib": 40000}]
+    names = {"gpu_utilization", "memory_used_mib", "gpu_memory_free", "other"}
+    with tempfile.TemporaryDirectory(prefix="kgs-") as folder, Cluster(gpus, [{"utilization": 90, "memory_used_mib": 500}]) as cluster:
+        path = pathlib.Path(folder) / "both.yaml"
+        path.write_text(text)
+        for node in cluster.nodes:
+            node.flags.append(f"--config={path}")
+        cluster.start_agents()
+        hub = cluster.hub(f"--config={path}")
+
+        def same():
+            page, wanted = hub.page(), {}
+            for node in cluster.nodes:
+                there = node.agent.page()
+                wanted.update({(name, f'node="{node.name}"'): there[name][""] for name in names & there.keys()})
+            seen = {(name, label): value for name in names for label, value in page.get(name, {}).items()}
+            close = seen.keys() == wanted.keys() and all(abs(seen[key] - wanted[key]) < 0.1 for key in wanted)
+            return close and wanted[("gpu_utilization", 'node="node-0"')] == 50 and len(wanted) == 7
+        wait_until(same, "the same on both")
+        path.write_text("metrics: []\n")
+        hub.signal(signal.SIGHUP)
+        wait_until(lambda: not names & hub.page().keys(), "no families without entries")
+        none = cluster.hub("--shown-gpus=0", f"--config={path}")
+        check(not names & none.page().keys(), "shown all the same")
+
+
 def command(hub, *arguments):
     """(status, stdout, stderr) of the program."""
     done = subprocess.run([PROGRAM, *arguments, *([f"--hub=127.0.0.1:{hub.metrics_port}"] if hub else [])], capture_output=True,

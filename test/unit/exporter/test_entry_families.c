@@ -80,8 +80,11 @@ static void test_no_family_of_the_page_may_be_an_entry(void **state)
 static void test_entries_are_gauges_and_absent_without_a_value(void **state)
 {
     (void)state;
-    static const struct exporter_entry entries[] = {{"gpu_memory_used", "Help.", 62.5},
-                                                    {"gpu_x", "Help.", (double)NAN}};
+    static const struct exporter_entry entries[] = {{"gpu_memory_used", "Help.", 62.5, NULL},
+                                                    {"gpu_x", "Help.", (double)NAN, NULL},
+                                                    {"gpu_y", "Help.", (double)NAN, "n1"},
+                                                    {"gpu_y", "Help.", 5, "n2"},
+                                                    {"gpu_y", "Help.", 6, "n3"}};
     for (int format = 0; format < 2; format++) {
         BUF_AUTO struct buf page;
         struct metrics *metrics = metrics_new();
@@ -95,6 +98,8 @@ static void test_entries_are_gauges_and_absent_without_a_value(void **state)
         assert_non_null(strstr(buf_cstr(&page), "# TYPE gpu_memory_used gauge\n"));
         assert_non_null(strstr(buf_cstr(&page), "\ngpu_memory_used 62.5\n"));
         assert_null(strstr(buf_cstr(&page), "gpu_x"));
+        assert_non_null(strstr(buf_cstr(&page), "# TYPE gpu_y gauge\n"));
+        assert_non_null(strstr(buf_cstr(&page), "\ngpu_y{node=\"n2\"} 5\ngpu_y{node=\"n3\"} 6\n"));
         exporter_free(x);
         metrics_free(metrics);
     }
