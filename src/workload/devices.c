@@ -145,7 +145,28 @@ static bool is_memory(const struct signal *signal)
     return signal->kind == SCALING_KIND_MEMORY_PERCENT || signal->kind == SCALING_KIND_MEMORY_SIZE;
 }
 
-/* What the processes of each holder do. Nothing is known of other metrics by process. */
+/* Adds up what the processes of all holders do. False where a part is not known: as none, it would make the others look
+ * as if they had the device to themselves. A holder without a first sample has just come; a mean since Ready reaches
+ * back behind it. */
+static bool add_shares(const struct reader *r, const struct fleet_device *d, double factor, struct scaling_device *ret)
+{
+    for (size_t i = 0; i < r->node->n_holders; i++) {
+        const struct fleet_holder *other = &r->node->holders[i];
+        if (other->device != d || !other->is_measured || !other->readings)
+            continue;
+        struct quantity share = quantity_of(r, holder_owner(other));
+        if (share.reading == SCALING_READ_MISSING ||
+            (share.reading == SCALING_READ_NOT_YET && r->span == SPAN_SINCE_READY))
+            return false;
+        if (share.reading != SCALING_READ_OK)
+            continue;
+        ret->share_sum += share.value * factor;
+        ret->sharers += share.value > 0;
+    }
+    return true;
+}
+
+/* What the processes of each holder do. Nothing is known of other metrics by process; of memory its own is enough. */
 static void read_shares(const struct reader *r, const struct workload_device *wd, double factor,
                         struct scaling_device *ret)
 {
@@ -159,18 +180,8 @@ static void read_shares(const struct reader *r, const struct workload_device *wd
         ret->reading = own.reading;
         return;
     }
-    ret->has_shares = true;
     ret->share = own.value * factor;
-    for (size_t i = 0; i < r->node->n_holders; i++) {
-        const struct fleet_holder *other = &r->node->holders[i];
-        if (other->device != wd->device || !other->is_measured || !other->readings)
-            continue;
-        struct quantity share = quantity_of(r, holder_owner(other));
-        if (share.reading != SCALING_READ_OK)
-            continue;
-        ret->share_sum += share.value * factor;
-        ret->sharers += share.value > 0;
-    }
+    ret->has_shares = add_shares(r, wd->device, factor, ret) || is_memory(r->signal);
 }
 
 static void read_shared(const struct reader *r, const struct workload_device *wd, double factor,

@@ -280,6 +280,23 @@ static void test_missing_share_is_a_missing_pod(void **state)
     assert_int_equal(w.answer.inputs[0].counted->reading, SCALING_READ_UNSHARED);
 }
 
+/* 50 of a full GPU beside one that does the rest is 100; as if alone it would be 50. */
+static void test_part_of_another_holder_that_is_not_known_is_not_none(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, UTILIZATION_80);
+    (void)share(&w, (const double[]){50, 50}, 1, 1, 100);
+    struct world_node *n = world_node(&w, "n1");
+    n->of_holders[1][0].status = FLEET_MISSING;
+    (void)world_evaluate(&w);
+    assert_int_equal(w.answer.inputs[0].counted->reading, SCALING_READ_UNSHARED);
+    assert_double_near(w.answer.inputs[0].counted->bound.value, 100, 1e-9);
+    n->of_holders[1][0].status = FLEET_NOT_YET; /* it has just come */
+    (void)world_evaluate(&w);
+    assert_int_equal(w.answer.inputs[0].counted->reading, SCALING_READ_OK);
+}
+
 static void test_shared_memory_is_own_of_own_and_free(void **state)
 {
     (void)state;
@@ -524,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_host_process_on_a_shared_gpu_is_a_foreign_holder),
         cmocka_unit_test(test_tenant_with_a_name_like_ours_is_foreign),
         cmocka_unit_test(test_missing_share_is_a_missing_pod),
+        cmocka_unit_test(test_part_of_another_holder_that_is_not_known_is_not_none),
         cmocka_unit_test(test_shared_memory_is_own_of_own_and_free),
         cmocka_unit_test(test_mig_slices_count_and_boards_carry_board_values),
         cmocka_unit_test(test_compute_instances_of_one_gpu_instance_count_once_in_a_pod),
