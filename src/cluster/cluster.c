@@ -108,7 +108,7 @@ struct cluster_workload *cluster_ask(struct cluster *c, const char *ns, const ch
     (void)str_copy(w->pod_selector, sizeof(w->pod_selector), str_of(pod_selector));
     if (!was_asked)
         cluster_workload_touch(w); /* from now on it is read more often */
-    if (!was_asked || !is_same) /* at once: nobody is answered with another selector's pods */
+    if (!was_asked || !is_same)    /* at once: nobody is answered with another selector's pods */
         cluster_workload_tick(w);
     return w;
 }
