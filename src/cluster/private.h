@@ -81,7 +81,9 @@ struct cluster_workload {
     char *selector; /* of the watch; NULL none */
     struct kube_watch *watch;
     bool is_pods_told;
-    VEC(struct cluster_pod) pods; /* by name */
+    char pods_error[SNAPSHOT_TEXT_MAX]; /* of the last try that failed, since the last complete list */
+    int64_t pods_failed_ns;             /* when; not of one that only was silent. 0 none */
+    VEC(struct cluster_pod) pods;       /* by name */
     VEC(struct cluster_memory_row) memories;
 };
 

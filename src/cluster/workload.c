@@ -15,6 +15,10 @@
 #define READ_RETRY_NS (2 * NS_PER_S)
 /* One read stands for this much longer than the time to the next. */
 #define READ_STANDS_NS (30 * NS_PER_S)
+/* Pods of which nothing was heard for so long, while tries go on failing, are no longer known. A quiet watch is none:
+ * not every API server sends bookmarks. */
+#define PODS_STAND_NS (120 * NS_PER_S)
+#define FAILING_NS    (90 * NS_PER_S)
 /* Who asks is KEDA, at most each polling interval; what nobody asked for this long is forgotten. */
 #define FORGET_NS (15 * 60 * NS_PER_S)
 enum { MEMORIES_MAX = 64 }; /* of one workload */
@@ -125,6 +129,9 @@ static void on_pods_failed(void *context, const struct err *error)
     if (!w->is_pods_told)
         tell(w, "pods", error);
     w->is_pods_told = true;
+    (void)str_copy(w->pods_error, sizeof(w->pods_error), str_of(error->text));
+    if (error->class != ERR_DEADLINE_EXCEEDED)
+        w->pods_failed_ns = now_ns(w);
 }
 
 static void on_pods_synced(void *context)
@@ -133,6 +140,8 @@ static void on_pods_synced(void *context)
     if (w->is_pods_told)
         tell(w, "pods", NULL);
     w->is_pods_told = false;
+    w->pods_error[0] = '\0';
+    w->pods_failed_ns = 0;
 }
 
 /* As the workload's controller counts them for status.replicas. */
@@ -147,6 +156,8 @@ static int64_t count_pods(const struct cluster_workload *w)
 static void stop_watching(struct cluster_workload *w)
 {
     w->has_surplus = false;
+    w->pods_error[0] = '\0';
+    w->pods_failed_ns = 0;
     kube_watch_free(w->watch);
     w->watch = NULL;
     free(w->selector);
@@ -423,17 +434,29 @@ static int64_t status_by_now(const struct cluster_workload *w)
     return counted > w->status ? counted : w->status;
 }
 
-/* Of one read of /scale that still stands; with podSelector alone the pods themselves are counted. */
+static bool are_pods_known(const struct cluster_workload *w)
+{
+    bool is_failing = w->pods_failed_ns && now_ns(w) - w->pods_failed_ns < FAILING_NS;
+    bool is_silent = w->watch && kube_watch_silent_ns(w->watch, now_ns(w)) > PODS_STAND_NS;
+    return w->watch && kube_watch_is_synced(w->watch) && !(is_failing && is_silent);
+}
+
+/* Of one read of /scale that still stands, with pods that do; with podSelector alone the pods themselves are counted.
+ */
 static void fill_scale(const struct cluster_workload *w, struct workload_facts *ret)
 {
     (void)str_copy(ret->scale_error, sizeof(ret->scale_error), str_of(w->scale_error));
     ret->is_scale_known = w->is_scale_known && now_ns(w) <= w->scale_ends_ns;
     ret->spec = w->spec;
     ret->status = status_by_now(w);
-    if (ret->scaled_object)
-        return;
-    ret->is_scale_known = w->watch && kube_watch_is_synced(w->watch);
-    ret->spec = ret->status = count_pods(w);
+    if (!ret->scaled_object) {
+        ret->is_scale_known = w->watch && kube_watch_is_synced(w->watch);
+        ret->spec = ret->status = count_pods(w);
+    }
+    if (w->pods_error[0] && !are_pods_known(w)) {
+        ret->is_scale_known = false;
+        (void)snprintf(ret->scale_error, sizeof(ret->scale_error), "its pods cannot be read: %s", w->pods_error);
+    }
 }
 
 static void fill_hpa(const struct cluster_workload *w, struct workload_facts *ret)

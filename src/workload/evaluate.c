@@ -27,7 +27,8 @@ static int refuse_early(const struct trigger *t, const struct workload_facts *fa
     if (t->scope == TRIGGER_CLUSTER)
         return 0;
     if (!facts || !facts->is_api_synced)
-        return err_set(e, ERR_UNAVAILABLE, "not yet: the Kubernetes API has not been read in whole");
+        return err_set(e, ERR_UNAVAILABLE, "not yet: the Kubernetes API has not been read in whole%s%s",
+                       facts && facts->scale_error[0] ? ": " : "", facts ? facts->scale_error : "");
     if (!facts->is_known)
         return err_set(
             e, ERR_UNAVAILABLE,

@@ -29,6 +29,7 @@ static struct {
     struct kube_get *gets;
     size_t n_watches, n_gets, n_cancelled; /* started so far */
     double now_s;                          /* 0 not known */
+    int64_t silent_ns;                     /* of all watches */
 } fake_kube;
 
 struct kube_watch *kube_watch_start(struct kube *k, const struct kube_watch_config *config)
@@ -58,6 +59,13 @@ void kube_watch_free(struct kube_watch *w)
 bool kube_watch_is_synced(const struct kube_watch *w)
 {
     return w->is_synced;
+}
+
+int64_t kube_watch_silent_ns(const struct kube_watch *w, int64_t now_ns)
+{
+    (void)w;
+    (void)now_ns;
+    return fake_kube.silent_ns;
 }
 
 bool kube_now_s(const struct kube *k, double *ret_now_s)

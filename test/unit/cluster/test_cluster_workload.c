@@ -401,6 +401,28 @@ static void test_pods_that_may_not_be_read_are_told_once(void **state)
     assert_string_equal(buf_cstr(&w->told), "pods of ml/web: PERMISSION_DENIED; pods of ml/web: works; ");
 }
 
+static void test_pods_that_can_no_longer_be_read_are_not_known(void **state)
+{
+    struct world *w = *state;
+    tell_scaled_object(w, "ml", "web", our_address);
+    lists_are_complete();
+    (void)cluster_ask(w->cluster, "ml", "web", "");
+    fake_scale(1, 1, "app=web");
+    fake_failed(fake_watch(KUBE_POD, "ml"), ERR_PERMISSION_DENIED);
+    assert_false(facts_of(w, "ml", "web")->is_api_synced);
+    assert_string_equal(w->facts.scale_error, "its pods cannot be read: told to fail"); /* for people */
+    fake_synced(fake_watch(KUBE_POD, "ml"));
+    assert_true(facts_of(w, "ml", "web")->is_scale_known);
+    fake_kube.silent_ns = 121 * NS_PER_S; /* a quiet watch is no failure */
+    assert_true(facts_of(w, "ml", "web")->is_scale_known);
+    fake_failed(fake_watch(KUBE_POD, "ml"), ERR_DEADLINE_EXCEEDED);
+    assert_true(facts_of(w, "ml", "web")->is_scale_known);
+    fake_failed(fake_watch(KUBE_POD, "ml"), ERR_PERMISSION_DENIED);
+    assert_false(facts_of(w, "ml", "web")->is_scale_known);
+    fake_kube.silent_ns = 119 * NS_PER_S;
+    assert_true(facts_of(w, "ml", "web")->is_scale_known);
+}
+
 /* ---- triggers ---- */
 
 static void take(void *context, struct workload_memory *m)
@@ -525,6 +547,7 @@ int main(void)
         TEST(test_nobody_is_answered_with_the_pods_of_another_pod_selector),
         TEST(test_a_part_of_a_list_of_pods_is_no_list),
         TEST(test_pods_that_may_not_be_read_are_told_once),
+        TEST(test_pods_that_can_no_longer_be_read_are_not_known),
         TEST(test_agents_are_asked_for_an_expected_trigger_at_once_and_it_is_the_one_that_asks),
         TEST(test_a_trigger_that_nobody_asks_for_is_forgotten_after_15_minutes),
         TEST(test_peers_that_ask_with_any_metadata_find_a_ceiling),
