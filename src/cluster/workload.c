@@ -497,6 +497,7 @@ int cluster_facts(const struct cluster_workload *w, struct arena *arena, struct 
                                    .target_kind = "",
                                    .target_name = "",
                                    .scaled_object = cluster_find_object(c, w->ns, w->name),
+                                   .settings = trigger_cache_settings(c->config.triggers),
                                    .default_tolerance = c->config.hpa_tolerance,
                                    .simulated_gpus_per_pod = c->config.simulated_gpus_per_pod};
     cluster_key(key, w->ns, w->name);

@@ -41,6 +41,11 @@ size_t trigger_cache_len(const struct trigger_cache *cache)
     return map_len(cache->triggers);
 }
 
+const struct trigger_settings *trigger_cache_settings(const struct trigger_cache *cache)
+{
+    return &cache->settings;
+}
+
 static int compare_text(struct str a, struct str b)
 {
     size_t shared = a.len < b.len ? a.len : b.len;

@@ -174,6 +174,8 @@ void trigger_cache_flush(struct trigger_cache *cache, const struct trigger_setti
 struct trigger *trigger_cache_get(struct trigger_cache *cache, const struct trigger_pair *pairs, size_t n,
                                   struct err *e);
 size_t trigger_cache_len(const struct trigger_cache *cache);
+/* Those by which texts are read now. */
+const struct trigger_settings *trigger_cache_settings(const struct trigger_cache *cache);
 
 /* ---- evaluation ---- */
 

@@ -41,8 +41,9 @@ static bool is_naming(const char *key)
 }
 
 /* Is it the trigger that asks? What comes from the environment is not in the object, so that it may be any. */
-static bool is_asking(const struct trigger *t, const struct kube_trigger *k)
+static bool is_asking(const struct trigger *t, const struct kube_trigger *k, const struct trigger_settings *settings)
 {
+    static const struct trigger_settings plain = {.default_scope = TRIGGER_WORKLOAD};
     struct trigger_pair pairs[TRIGGER_PAIRS_MAX];
     size_t n = 0;
     bool has_env = false, has_name_from_env = false;
@@ -52,8 +53,7 @@ static bool is_asking(const struct trigger *t, const struct kube_trigger *k)
         if (!is_from_env(k->metadata[i].key))
             pairs[n++] = (struct trigger_pair){str_of(k->metadata[i].key), str_of(k->metadata[i].value)};
     }
-    static const struct trigger_settings settings = {.default_scope = TRIGGER_WORKLOAD};
-    struct trigger *other = trigger_parse(pairs, n, &settings, NULL);
+    struct trigger *other = trigger_parse(pairs, n, settings ? settings : &plain, NULL);
     if (!other)
         return has_env;
     bool is_same = strcmp(other->metric_name, t->metric_name) == 0 || has_name_from_env;
@@ -67,11 +67,12 @@ static bool is_asking(const struct trigger *t, const struct kube_trigger *k)
 }
 
 /* The types that the ScaledObject gives to triggers that may be the one that asks: bits 1 << type. */
-static unsigned object_types(const struct trigger *t, const struct kube_scaled_object *object)
+static unsigned object_types(const struct trigger *t, const struct workload_facts *facts)
 {
+    const struct kube_scaled_object *object = facts->scaled_object;
     unsigned types = 0;
     for (size_t i = 0; object && i < object->n_triggers; i++)
-        if (is_asking(t, &object->triggers[i]))
+        if (is_asking(t, &object->triggers[i], facts->settings))
             types |= 1U << type_named(object->triggers[i].metric_type);
     return types;
 }
@@ -100,7 +101,7 @@ static int refuse_types(const struct trigger *t, struct err *e)
 static int find_type(const struct trigger *t, const struct workload_facts *facts, unsigned types,
                      enum scaling_metric_type *ret_type, struct err *e)
 {
-    unsigned of_object = object_types(t, facts->scaled_object);
+    unsigned of_object = object_types(t, facts);
     if (is_one(types))
         *ret_type = only_of(types);
     else if (t->hpa_metric_type[0])

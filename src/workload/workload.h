@@ -52,8 +52,9 @@ struct workload_facts {
     enum workload_hpa_state hpa_state;
     const struct kube_hpa *hpa; /* NULL unless KNOWN */
     const struct kube_scaled_object
-        *scaled_object;       /* for the trigger's metric type, modifiers and lint; NULL unknown */
-    double default_tolerance; /* --hpa-tolerance: 0.1 */
+        *scaled_object;                      /* for the trigger's metric type, modifiers and lint; NULL unknown */
+    const struct trigger_settings *settings; /* by which its triggers are read; NULL: the hub's, without entries */
+    double default_tolerance;                /* --hpa-tolerance: 0.1 */
     /* ScaledObjects and other HPAs that are known to scale this target; 0 not counted. For lint. */
     size_t n_scalers;
     /* How many simulated GPUs each pod gets on a node whose agent simulates and lists no holder; 0 = none. */

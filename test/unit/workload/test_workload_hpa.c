@@ -149,6 +149,25 @@ static void test_without_an_hpa_the_object_says_the_type(void **state)
     }
 }
 
+/* The object says neither target nor aggregation: both come from an entry of `metrics:`. */
+static void test_entries_are_read_with_the_object(void **state)
+{
+    (void)state;
+    static const struct trigger_default entry = {.name = "load", .has_target = true, .target = 70};
+    static const struct trigger_settings settings = {
+        .default_scope = TRIGGER_WORKLOAD, .defaults = &entry, .n_defaults = 1};
+    WORLD w;
+    WORLD_INIT(w, "metricType", "gpu_utilization", "metricName", "load", "targetValue", "70");
+    (void)world_busy(&w, "a", "n1", 90);
+    struct objects o;
+    objects_init(&o, &w);
+    objects_trigger(&o, 0, "Value", METADATA("metricType", "gpu_utilization", "metricName", "load"));
+    w.facts.hpa_state = WORKLOAD_HPA_NOT_PERMITTED;
+    w.facts.hpa = NULL;
+    w.facts.settings = &settings;
+    assert_int_equal(world_evaluate(&w)->hpa.type, SCALING_VALUE);
+}
+
 static void test_tolerances_are_those_of_the_behavior(void **state)
 {
     (void)state;
@@ -212,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_two_candidates_of_different_type),
         cmocka_unit_test(test_keys_from_the_environment_fit_any_value),
         cmocka_unit_test(test_without_an_hpa_the_object_says_the_type),
+        cmocka_unit_test(test_entries_are_read_with_the_object),
         cmocka_unit_test(test_tolerances_are_those_of_the_behavior),
         cmocka_unit_test(test_with_modifiers_a_hold_is_no_value),
         cmocka_unit_test(test_rollout_near_the_target_does_not_ratchet),
