@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OBJECTS_MAX = 100000, WORKLOADS_MAX = 20000, LOOKS_PER_S = 5 }; /* each workload is looked at every 5 s */
-#define FORGET_NS (15 * 60 * NS_PER_S)
+enum { OBJECTS_MAX = 100000, WORKLOADS_MAX = 20000 };
+/* Each workload is looked at every 5 s, in so many steps: thousands at once would keep questions waiting. */
+enum { LOOK_STEPS = 100 };
+#define LOOK_STEP_NS (5 * NS_PER_S / LOOK_STEPS)
+#define FORGET_NS    (15 * 60 * NS_PER_S)
 
 static const struct metric_desc tracked_desc = {
     .name = "keda_gpu_scaler_workloads",
@@ -144,13 +147,20 @@ static bool is_our_address(const struct cluster_config *config, struct str addre
     return str_equals(name, config->service) && (!ns.ptr || !*config->service_ns || str_equals(ns, config->service_ns));
 }
 
+bool cluster_is_our_trigger(const struct cluster_config *config, const struct kube_trigger *t)
+{
+    for (size_t i = 0; i < t->n_metadata; i++)
+        if (strcmp(t->metadata[i].key, "scalerAddress") == 0 &&
+            is_our_address(config, str_trim(str_of(t->metadata[i].value))))
+            return true;
+    return false;
+}
+
 static bool is_ours(const struct cluster_config *config, const struct kube_scaled_object *o)
 {
     for (size_t i = 0; i < o->n_triggers; i++)
-        for (size_t k = 0; k < o->triggers[i].n_metadata; k++)
-            if (strcmp(o->triggers[i].metadata[k].key, "scalerAddress") == 0 &&
-                is_our_address(config, str_trim(str_of(o->triggers[i].metadata[k].value))))
-                return true;
+        if (cluster_is_our_trigger(config, &o->triggers[i]))
+            return true;
     return false;
 }
 
@@ -318,14 +328,23 @@ void cluster_write_state(const struct cluster *c, struct buf *out)
 
 /* ---- time ---- */
 
-/* A fifth of the workloads a second, so that each is looked at every 5 s and none waits for the others. */
 static void look_at_some(struct cluster *c)
 {
-    size_t n = (c->workloads.len + LOOKS_PER_S - 1) / LOOKS_PER_S;
-    for (size_t i = 0; i < n && c->workloads.len; i++) {
-        c->next_look = c->next_look < c->workloads.len ? c->next_look : 0;
-        cluster_workload_look(c->workloads.items[c->next_look++]);
-    }
+    size_t n = c->workloads.len, from = n * c->look_step / LOOK_STEPS;
+    c->look_step = c->look_step + 1 < LOOK_STEPS ? c->look_step + 1 : 0;
+    size_t to = c->look_step ? n * c->look_step / LOOK_STEPS : n;
+    for (size_t i = from; i < to; i++)
+        cluster_workload_look(c->workloads.items[i]);
+}
+
+/* After a turn that took long the steps that were due are done too, once each. */
+static void on_look(void *context)
+{
+    struct cluster *c = context;
+    int64_t n = (net_now_ns(c->config.loop) - c->looked_ns) / LOOK_STEP_NS;
+    c->looked_ns += n * LOOK_STEP_NS;
+    for (int64_t i = 0; i < n && i < LOOK_STEPS; i++)
+        look_at_some(c);
 }
 
 static void on_second(void *context)
@@ -339,7 +358,6 @@ static void on_second(void *context)
         else
             cluster_workload_tick(w);
     }
-    look_at_some(c);
 }
 
 static void on_soon(void *context)
@@ -365,6 +383,9 @@ struct cluster *cluster_new(const struct cluster_config *config)
     c->soon = net_timer_new(config->loop, on_soon, c);
     c->second = net_timer_new(config->loop, on_second, c);
     net_timer_start(c->second, NS_PER_S, NS_PER_S);
+    c->look = net_timer_new(config->loop, on_look, c);
+    c->looked_ns = net_now_ns(config->loop);
+    net_timer_start(c->look, LOOK_STEP_NS, LOOK_STEP_NS);
     return c;
 }
 
@@ -373,6 +394,7 @@ void cluster_free(struct cluster *c)
     if (!c)
         return;
     net_timer_free(c->second);
+    net_timer_free(c->look);
     kube_watch_free(c->scaled_objects.watch);
     kube_watch_free(c->scaled_jobs.watch);
     kube_watch_free(c->hpas.watch);

@@ -52,6 +52,9 @@ struct workload_memory *cluster_memory(struct cluster_workload *w, const struct 
 /* Its triggers that are remembered, one call each. */
 void cluster_each_memory(struct cluster_workload *w, void (*visit)(void *context, struct workload_memory *m),
                          void *context);
+/* Why triggers of its ScaledObject that name this hub are refused, one call each. */
+void cluster_each_refusal(const struct cluster_workload *w, void (*visit)(void *context, const char *error),
+                          void *context);
 const char *cluster_ns(const struct cluster_workload *w);
 const char *cluster_name(const struct cluster_workload *w);
 /* All that are tracked, in order of namespace and name, one call each. */

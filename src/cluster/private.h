@@ -44,7 +44,9 @@ struct cluster {
     struct net_timer *second;
     struct net_timer *soon; /* runs while a workload has been touched */
     size_t n_touched;
-    size_t next_look; /* the next workload whose memories are looked at */
+    struct net_timer *look; /* at some of the workloads' memories */
+    size_t look_step;       /* the next of LOOK_STEPS */
+    int64_t looked_ns;
     struct metric_series *tracked;
 };
 
@@ -88,6 +90,8 @@ struct cluster_workload {
 };
 
 void cluster_key(char key[CLUSTER_KEY_MAX], const char *ns, const char *name);
+/* Does its scalerAddress name our Service? */
+bool cluster_is_our_trigger(const struct cluster_config *config, const struct kube_trigger *t);
 const struct kube_scaled_object *cluster_find_object(const struct cluster *c, const char *ns, const char *name);
 
 /* ---- workload.c ---- */

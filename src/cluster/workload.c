@@ -344,21 +344,52 @@ void cluster_each_memory(struct cluster_workload *w, void (*visit)(void *context
         visit(context, w->memories.items[i].memory);
 }
 
-/* What a ScaledObject asks of us is remembered before it asks: its triggers as KEDA will send them. Those that the
- * parser refuses are refused again when they are asked for. */
-static void expect_triggers(struct cluster_workload *w, const struct kube_scaled_object *o)
+/* As KEDA will send it; NULL and an error where it will be refused. */
+static struct trigger *parse(const struct cluster_workload *w, const struct kube_trigger *from, struct err *e)
 {
     struct trigger_pair pairs[TRIGGER_PAIRS_MAX];
+    size_t n = from->n_metadata < TRIGGER_PAIRS_MAX ? from->n_metadata : TRIGGER_PAIRS_MAX;
+    for (size_t k = 0; k < n; k++)
+        pairs[k] = (struct trigger_pair){str_of(from->metadata[k].key), str_of(from->metadata[k].value)};
+    return trigger_cache_get(w->cluster->config.triggers, pairs, from->n_metadata, e);
+}
+
+/* What a ScaledObject asks of us is remembered before it asks. What it asked before it was changed is forgotten. */
+static void expect_triggers(struct cluster_workload *w, const struct kube_scaled_object *o)
+{
+    struct err e;
+    bool *was_expected MEM_AUTO = (bool *)mem_new_array(w->memories.len + 1, sizeof(bool));
+    size_t n_before = w->memories.len;
+    if (n_before + o->n_triggers > MEMORIES_MAX) /* rows may go on the way */
+        n_before = 0;
+    for (size_t i = 0; i < n_before; i++) {
+        was_expected[i] = w->memories.items[i].is_expected;
+        w->memories.items[i].is_expected = false;
+    }
     for (size_t i = 0; i < o->n_triggers; i++) {
-        const struct kube_trigger *from = &o->triggers[i];
-        size_t n = from->n_metadata < TRIGGER_PAIRS_MAX ? from->n_metadata : TRIGGER_PAIRS_MAX;
-        for (size_t k = 0; k < n; k++)
-            pairs[k] = (struct trigger_pair){str_of(from->metadata[k].key), str_of(from->metadata[k].value)};
-        struct err e;
-        struct trigger *t = trigger_cache_get(w->cluster->config.triggers, pairs, from->n_metadata, &e);
+        struct trigger *t =
+            cluster_is_our_trigger(&w->cluster->config, &o->triggers[i]) ? parse(w, &o->triggers[i], &e) : NULL;
         if (!t)
             continue;
         row_of(w, t)->is_expected = true;
+        trigger_unref(t);
+    }
+    for (size_t i = n_before; i > 0; i--)
+        if (was_expected[i - 1] && !w->memories.items[i - 1].is_expected)
+            forget_memory(w, i - 1);
+}
+
+void cluster_each_refusal(const struct cluster_workload *w, void (*visit)(void *context, const char *error),
+                          void *context)
+{
+    const struct kube_scaled_object *o = cluster_find_object(w->cluster, w->ns, w->name);
+    for (size_t i = 0; o && i < o->n_triggers; i++) {
+        struct err e;
+        if (!cluster_is_our_trigger(&w->cluster->config, &o->triggers[i]))
+            continue;
+        struct trigger *t = parse(w, &o->triggers[i], &e);
+        if (!t)
+            visit(context, e.text);
         trigger_unref(t);
     }
 }

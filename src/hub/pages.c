@@ -291,12 +291,42 @@ static void trigger_row(void *context, struct workload_memory *m)
                      a->value_error.text);
 }
 
+static void refused_row(void *context, const char *error)
+{
+    struct walk *walk = context;
+    char name[600];
+    (void)snprintf(name, sizeof(name), "%s/%s", cluster_ns(walk->workload), cluster_name(walk->workload));
+    (void)buf_printf(walk->text, "%-36s %-28s%9s%10s%10s  %-7s %s\n", name, "(refused)", "-", "-", "-", "unknown",
+                     error);
+}
+
+static void refused_text(void *context, const char *error)
+{
+    struct walk *walk = context;
+    (void)buf_printf(walk->text, "trigger  refused: %s\n", error);
+}
+
+static void refused_string(void *context, const char *error)
+{
+    struct walk *walk = context;
+    json_string(walk->json, error);
+}
+
+static void refused_json(struct walk *walk, const struct cluster_workload *w)
+{
+    json_key(walk->json, "refused");
+    json_array_begin(walk->json);
+    cluster_each_refusal(w, refused_string, walk);
+    json_array_end(walk->json);
+}
+
 static void workload_row(void *context, struct cluster_workload *w)
 {
     struct walk *walk = context;
     walk->workload = w;
     if (walk->text) {
         cluster_each_memory(w, trigger_row, walk);
+        cluster_each_refusal(w, refused_row, walk);
         return;
     }
     struct json *j = walk->json;
@@ -319,6 +349,7 @@ static void workload_row(void *context, struct cluster_workload *w)
     json_array_begin(j);
     cluster_each_memory(w, trigger_json, walk);
     json_array_end(j);
+    refused_json(walk, w);
     json_object_end(j);
 }
 
@@ -396,6 +427,7 @@ static void workload_page(void *context, const struct net_get_request *request, 
         begin_text(response);
         walk.text = &response->body;
         cluster_each_memory(w, explain_text, &walk);
+        cluster_each_refusal(w, refused_text, &walk);
         return;
     }
     begin_json(&j, h, response);
@@ -403,6 +435,7 @@ static void workload_page(void *context, const struct net_get_request *request, 
     json_array_begin(&j);
     cluster_each_memory(w, explain_json, &walk);
     json_array_end(&j);
+    refused_json(&walk, w);
     end_json(&j, response);
 }
 

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 from cache import ROOT
-from cluster import LOAD, PROGRAM, SERVICE_NS, Cluster, check, free_port, grpc, wait_until, web
+from cluster import LOAD, PROGRAM, SERVICE_NS, Cluster, check, free_port, grpc, load, make_scaled_object, refused, wait_until, web
 from fake_kube import make_certificates
 from suite import test
 
@@ -242,6 +242,23 @@ def commands():
             check(status == want and word in err and not out, f"{arguments}: {status} {out!r} {err!r}")
     status, out, err = command(None, "get", "nodes", f"--hub=127.0.0.1:{free_port()}")
     check(status == 1 and "port-forward" in err, f"{status} {out} {err}")
+
+
+@test("a trigger whose metadata is refused is shown with the reason, and one that was changed as it is now")
+def refused_triggers():
+    with web(40, 60, 80, metadata=load(targetVale=50)) as cluster:
+        hub = cluster.hub()
+        ask = hub.ask("ml", "web")
+        with refused("INVALID_ARGUMENT", "targetVale", "targetValue"):
+            ask.value(load(targetVale=50))
+        for page in (hub.api("workloads")["workloads"][0], hub.api("workloads/ml/web")):
+            check(not page["triggers"] and "did you mean" in page["refused"][0], f"{page}")
+        for path in ("workloads", "workloads/ml/web"):
+            check("targetVale" in hub.text(path), hub.text(path))
+        for target in (50, 60):
+            cluster.kube.put(make_scaled_object("ml", "web", load(targetValue=target)))
+            wait_until(lambda: [t["target"] for t in hub.api("workloads")["workloads"][0]["triggers"]] == [target], f"target {target}")
+        check(hub.api("workloads/ml/web")["refused"] == [], "refused no longer")
 
 
 @test("SIGHUP reads the file again: targets change, and each trigger is shown once; a wrong file changes nothing")

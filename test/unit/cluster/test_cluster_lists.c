@@ -176,6 +176,27 @@ static void test_thousands_of_workloads_stay_in_order_and_each_reads_its_own_sca
     assert_int_equal(cluster_len(w->cluster), 0);
 }
 
+static void test_workloads_are_looked_at_every_5_s_a_few_at_a_time(void **state)
+{
+    struct world *w = *state;
+    enum { N = 300, TURNS = 100 };
+    char name[32];
+    for (int i = 0; i < N; i++) {
+        (void)snprintf(name, sizeof(name), "w-%04d", i);
+        tell_scaled_object(w, "a", name, our_address);
+    }
+    size_t n = w->n_wants;
+    for (int i = 0; i < TURNS; i++) {
+        size_t before = w->n_wants;
+        net_loop_skip(w->loop, 50 * NS_PER_MS);
+        (void)net_loop_turn(w->loop);
+        assert_true(w->n_wants - before <= 2 * N / TURNS); /* the clock moves on during a turn too */
+    }
+    assert_in_range(w->n_wants - n, N - N / TURNS, N + N / TURNS + 20);
+    while (fake_kube.gets)
+        fake_scale(0, 0, "");
+}
+
 static void test_peers_that_ask_for_any_name_find_a_ceiling(void **state)
 {
     struct world *w = *state;
@@ -213,6 +234,7 @@ int main(void)
         TEST(test_a_scaled_object_that_goes_or_turns_elsewhere_is_no_longer_expected),
         TEST(test_lists_are_complete_when_read_or_not_to_be_read),
         TEST(test_thousands_of_workloads_stay_in_order_and_each_reads_its_own_scale),
+        TEST(test_workloads_are_looked_at_every_5_s_a_few_at_a_time),
         TEST(test_peers_that_ask_for_any_name_find_a_ceiling),
         TEST(test_an_object_beyond_the_ceiling_is_not_known),
     };

@@ -507,6 +507,59 @@ static void test_peers_that_ask_with_any_metadata_find_a_ceiling(void **state)
     trigger_unref(t); /* the reference from the beginning */
 }
 
+static void add_error(void *context, const char *error)
+{
+    (void)buf_printf((struct buf *)context, "%s\n", error);
+}
+
+static void test_triggers_of_others_and_those_that_are_refused_are_not_expected(void **state)
+{
+    struct world *w = *state;
+    const struct kube_pair ours[] = {
+        {"scalerAddress", our_address}, {"metricType", "gpu_utilization"}, {"targetValue", "50"}};
+    const struct kube_pair others[] = {
+        {"scalerAddress", "other:6000"}, {"metricType", "gpu_utilization"}, {"targetValue", "60"}};
+    const struct kube_pair wrong[] = {{"scalerAddress", our_address}, {"targetVale", "70"}};
+    const struct kube_trigger rows[] = {
+        {"external", "", others, 3}, {"external", "", wrong, 2}, {"external", "", ours, 3}};
+    struct kube_scaled_object object = {.meta = META("ml", "web"),
+                                        .target_api_version = "apps/v1",
+                                        .target_kind = "Deployment",
+                                        .target_name = "web",
+                                        .hpa_name = "",
+                                        .triggers = rows,
+                                        .n_triggers = ARRAY_LEN(rows),
+                                        .fallback_behavior = ""};
+    struct kube_object told = {.kind = KUBE_SCALED_OBJECT, .meta = object.meta, .scaled_object = &object};
+    fake_tell(fake_watch(KUBE_SCALED_OBJECT, NULL), &told);
+    const struct trigger *only = NULL;
+    cluster_each_memory(cluster_find(w->cluster, "ml", "web"), take, &only);
+    assert_int_equal(n_memories(w), 1);
+    assert_double_same(only->target, 50);
+    BUF_AUTO struct buf text;
+    buf_init(&text, 10000);
+    cluster_each_refusal(cluster_find(w->cluster, "ml", "web"), add_error, &text);
+    assert_non_null(strstr(buf_cstr(&text), "targetVale"));
+    assert_ptr_equal(strchr(buf_cstr(&text), '\n'), buf_cstr(&text) + text.len - 1); /* one */
+}
+
+static void test_a_trigger_that_was_changed_is_forgotten(void **state)
+{
+    struct world *w = *state;
+    tell_scaled_object(w, "ml", "web", our_address);
+    struct trigger *asked = parse(w, "60"); /* somebody asks otherwise: that stays */
+    (void)cluster_memory(cluster_find(w->cluster, "ml", "web"), asked);
+    tell_scaled_object(w, "ml", "web", "keda-gpu-scaler:6000"); /* another text, another trigger */
+    assert_int_equal(n_memories(w), 2);
+    struct trigger *before = parse(w, "50");
+    const struct trigger *last = NULL;
+    cluster_each_memory(cluster_find(w->cluster, "ml", "web"), take, &last);
+    assert_ptr_not_equal(last, asked);
+    assert_ptr_not_equal(last, before);
+    trigger_unref(asked);
+    trigger_unref(before);
+}
+
 static void test_a_reload_leaves_each_trigger_once(void **state)
 {
     struct world *w = *state;
@@ -551,6 +604,8 @@ int main(void)
         TEST(test_agents_are_asked_for_an_expected_trigger_at_once_and_it_is_the_one_that_asks),
         TEST(test_a_trigger_that_nobody_asks_for_is_forgotten_after_15_minutes),
         TEST(test_peers_that_ask_with_any_metadata_find_a_ceiling),
+        TEST(test_triggers_of_others_and_those_that_are_refused_are_not_expected),
+        TEST(test_a_trigger_that_was_changed_is_forgotten),
         TEST(test_a_reload_leaves_each_trigger_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
