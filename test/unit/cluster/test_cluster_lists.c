@@ -190,9 +190,9 @@ static void test_workloads_are_looked_at_every_5_s_a_few_at_a_time(void **state)
         size_t before = w->n_wants;
         net_loop_skip(w->loop, 50 * NS_PER_MS);
         (void)net_loop_turn(w->loop);
-        assert_true(w->n_wants - before <= 2 * N / TURNS); /* the clock moves on during a turn too */
+        assert_true(w->n_wants - before <= N / 10); /* 3, and what a slow machine is behind */
     }
-    assert_in_range(w->n_wants - n, N - N / TURNS, N + N / TURNS + 20);
+    assert_in_range(w->n_wants - n, N - N / TURNS, 2 * N);
     while (fake_kube.gets)
         fake_scale(0, 0, "");
 }
