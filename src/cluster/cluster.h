@@ -43,6 +43,10 @@ struct cluster_workload;
  * NULL where there is no ScaledObject or ScaledJob of this name, or where too many are asked for. `pod_selector` (may
  * be "") stands in where ScaledObjects may not be read. */
 struct cluster_workload *cluster_ask(struct cluster *c, const char *ns, const char *name, const char *pod_selector);
+/* It was answered so that its HPA changes the count: /scale is read again soon, and where that fails what is known of
+ * it stands for a few seconds only. The pods that come by this answer take load from those that are known: a value of
+ * the latter alone would take them away again. */
+void cluster_expect_change(struct cluster_workload *w);
 /* NULL if it is not tracked. */
 struct cluster_workload *cluster_find(struct cluster *c, const char *ns, const char *name);
 /* What is known of it now; refers to the workload and to memory of the arena. 0, or -1 where the arena is full. */

@@ -15,6 +15,8 @@
 #define READ_RETRY_NS (2 * NS_PER_S)
 /* One read stands for this much longer than the time to the next. */
 #define READ_STANDS_NS (30 * NS_PER_S)
+/* After an answer by which the HPA changes the count, the read before it stands for this long. */
+#define CHANGE_STANDS_NS (5 * NS_PER_S)
 /* Pods of which nothing was heard for so long, while tries go on failing, are no longer known. A quiet watch is none:
  * not every API server sends bookmarks. */
 #define PODS_STAND_NS (120 * NS_PER_S)
@@ -285,6 +287,13 @@ void cluster_workload_calm(struct cluster_workload *w)
     w->is_touched = false;
     if (--w->cluster->n_touched == 0)
         net_timer_stop(w->cluster->soon);
+}
+
+void cluster_expect_change(struct cluster_workload *w)
+{
+    int64_t ends_ns = now_ns(w) + CHANGE_STANDS_NS;
+    w->scale_ends_ns = w->scale_ends_ns < ends_ns ? w->scale_ends_ns : ends_ns;
+    cluster_workload_touch(w);
 }
 
 /* ---- triggers ---- */

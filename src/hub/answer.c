@@ -72,6 +72,18 @@ static struct workload_memory *find_memory(struct hub *h, struct cluster_workloa
     return h->loose;
 }
 
+/* The HPA makes another count of this answer, as far as its bounds let it. */
+static bool changes_count(const struct hub_answer *detail)
+{
+    const struct workload_facts *facts = &detail->facts;
+    const struct workload_answer *a = &detail->answer;
+    if (a->is_cluster || a->value_error.class != ERR_NONE || !facts->hpa)
+        return false;
+    int64_t count = a->sent.proposal;
+    count = count < facts->hpa->min ? facts->hpa->min : count > facts->hpa->max ? facts->hpa->max : count;
+    return count != facts->spec;
+}
+
 static void answer(void *context, const struct service_question *question, struct arena *arena,
                    struct service_answer *ret)
 {
@@ -96,6 +108,8 @@ static void answer(void *context, const struct service_question *question, struc
     const struct workload_answer *a = &detail->answer;
     if (has_value)
         count(h, reason_of(h, a));
+    if (has_value && w && changes_count(detail))
+        cluster_expect_change(w);
     *ret = (struct service_answer){.value = a->value,
                                    .value_error = a->value_error,
                                    .is_active = a->is_active,
