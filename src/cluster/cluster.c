@@ -254,7 +254,7 @@ static void on_hpa(void *context, const struct kube_object *object)
     cluster_key(key, hpa->meta.ns, hpa->meta.name);
     const struct cluster_hpa *before = map_get(c->hpas_by_name, key, strlen(key));
     bool is_moved = before ? before->is.desired != hpa->desired : c->hpas.is_synced;
-    struct cluster_hpa *copy = hpa->n_metrics ? cluster_copy_hpa(hpa) : NULL;
+    struct cluster_hpa *copy = cluster_copy_hpa(hpa); /* without an external metric too: people must be told so */
     if (copy)
         map_put(c->hpas_by_name, key, strlen(key), copy);
     else
@@ -271,6 +271,56 @@ static void on_hpa_gone(void *context, const char *ns, const char *name, const c
     cluster_key(key, ns, name);
     map_remove(c->hpas_by_name, key, strlen(key));
 }
+
+/* ---- who scales a target ---- */
+
+struct count {
+    const struct cluster *cluster;
+    const struct kube_scaled_object *object; /* whose target it is */
+    size_t n;
+};
+
+static bool is_target(const struct count *count, const char *ns, const char *kind, const char *name)
+{
+    const struct kube_scaled_object *o = count->object;
+    return strcmp(ns, o->meta.ns) == 0 && strcmp(kind, o->target_kind) == 0 && strcmp(name, o->target_name) == 0;
+}
+
+static void count_hpa(void *context, const void *key, size_t key_len, void *value)
+{
+    struct count *count = context;
+    const struct kube_hpa *hpa = &((const struct cluster_hpa *)value)->is;
+    (void)key;
+    (void)key_len;
+    count->n += is_target(count, hpa->meta.ns, hpa->target_kind, hpa->target_name);
+}
+
+/* Those that have an HPA are counted by it. */
+static void count_object(void *context, const void *key, size_t key_len, void *value)
+{
+    struct count *count = context;
+    const struct kube_scaled_object *o = &((const struct cluster_scaled_object *)value)->is;
+    char hpa[CLUSTER_KEY_MAX];
+    (void)key;
+    (void)key_len;
+    if (!is_target(count, o->meta.ns, o->target_kind, o->target_name))
+        return;
+    cluster_key(hpa, o->meta.ns, o->hpa_name);
+    count->n += !map_get(count->cluster->hpas_by_name, hpa, strlen(hpa));
+}
+
+size_t cluster_count_scalers(const struct cluster_workload *w)
+{
+    const struct cluster *c = w->cluster;
+    struct count count = {.cluster = c, .object = cluster_find_object(c, w->ns, w->name)};
+    if (!count.object)
+        return 0;
+    map_each(c->hpas_by_name, count_hpa, &count);
+    map_each(c->objects, count_object, &count);
+    return count.n;
+}
+
+/* ---- all lists ---- */
 
 static void on_synced(void *context)
 {

@@ -59,6 +59,8 @@ void cluster_each_memory(struct cluster_workload *w, void (*visit)(void *context
 /* Why triggers of its ScaledObject that name this hub are refused, one call each. */
 void cluster_each_refusal(const struct cluster_workload *w, void (*visit)(void *context, const char *error),
                           void *context);
+/* HPAs that scale its target, and ScaledObjects that will; for lint. It walks over all that are known. */
+size_t cluster_count_scalers(const struct cluster_workload *w);
 const char *cluster_ns(const struct cluster_workload *w);
 const char *cluster_name(const struct cluster_workload *w);
 /* All that are tracked, in order of namespace and name, one call each. */

@@ -121,8 +121,7 @@ static void answer(void *context, const struct service_question *question, struc
 static void explain(void *context, const struct service_question *question, const struct service_answer *ret,
                     struct buf *text, struct json *json)
 {
-    (void)context;
-    (void)question;
+    struct hub *h = context;
     const struct hub_answer *detail = ret->detail;
     if (!detail) {
         (void)buf_printf(text, "%s: %s\n", err_class_name(ret->value_error.class), ret->value_error.text);
@@ -131,9 +130,11 @@ static void explain(void *context, const struct service_question *question, cons
         json_object_end(json);
         return;
     }
-    const struct workload_facts *facts = detail->facts.ns ? &detail->facts : NULL;
-    workload_explain_text(facts, &detail->answer, text);
-    workload_explain_json(facts, &detail->answer, json);
+    struct workload_facts facts = detail->facts;
+    const struct cluster_workload *w = cluster_find(h->cluster, question->ns, question->name);
+    facts.n_scalers = w ? cluster_count_scalers(w) : 0;
+    workload_explain_text(facts.ns ? &facts : NULL, &detail->answer, text);
+    workload_explain_json(facts.ns ? &facts : NULL, &detail->answer, json);
 }
 
 struct service_evaluator hub_evaluator(struct hub *h)

@@ -380,8 +380,11 @@ static void explain_json(void *context, struct workload_memory *m)
     ARENA_AUTO struct arena arena;
     arena_init(&arena, ARENA_MAX);
     const struct hub_answer *look = hub_look(walk->hub, walk->workload, m, &arena);
-    if (look)
-        workload_explain_json(&look->facts, &look->answer, walk->json);
+    if (!look)
+        return;
+    struct workload_facts facts = look->facts;
+    facts.n_scalers = cluster_count_scalers(walk->workload);
+    workload_explain_json(&facts, &look->answer, walk->json);
 }
 
 static void explain_text(void *context, struct workload_memory *m)
@@ -390,8 +393,11 @@ static void explain_text(void *context, struct workload_memory *m)
     ARENA_AUTO struct arena arena;
     arena_init(&arena, ARENA_MAX);
     const struct hub_answer *look = hub_look(walk->hub, walk->workload, m, &arena);
-    if (look)
-        workload_explain_text(&look->facts, &look->answer, walk->text);
+    if (!look)
+        return;
+    struct workload_facts facts = look->facts;
+    facts.n_scalers = cluster_count_scalers(walk->workload);
+    workload_explain_text(&facts, &look->answer, walk->text);
 }
 
 static void not_found(struct net_get_response *response, const char *text)

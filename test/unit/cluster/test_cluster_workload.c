@@ -311,6 +311,38 @@ static void test_an_hpa_is_known_not_made_not_read_or_not_permitted(void **state
     assert_null(w->facts.hpa);
 }
 
+static void tell_plain_hpa(const char *name, const char *target)
+{
+    struct kube_hpa hpa = {.meta = META("ml", "own"),
+                           .target_api_version = "apps/v1",
+                           .target_kind = "Deployment",
+                           .target_name = target,
+                           .up = {.select = "Max"},
+                           .down = {.select = "Max"}};
+    hpa.meta.name = name;
+    fake_tell(fake_watch(KUBE_HPA, NULL), &(struct kube_object){.kind = KUBE_HPA, .meta = hpa.meta, .hpa = &hpa});
+}
+
+static void test_who_scales_the_same_target_is_counted(void **state)
+{
+    struct world *w = *state;
+    tell_scaled_object(w, "ml", "web", our_address);
+    const struct cluster_workload *web = cluster_find(w->cluster, "ml", "web");
+    assert_int_equal(cluster_count_scalers(web), 1);
+    tell_hpa("ml", "web"); /* its own */
+    tell_hpa("other", "web");
+    assert_int_equal(cluster_count_scalers(web), 1);
+    tell_plain_hpa("by-cpu", "other");
+    assert_int_equal(cluster_count_scalers(web), 1);
+    tell_plain_hpa("by-cpu", "web");
+    assert_int_equal(cluster_count_scalers(web), 2);
+    tell_scaled_object_of(w, "ml", "second", "elsewhere:1", "Deployment", "web");
+    assert_int_equal(cluster_count_scalers(web), 3);
+    tell_plain_hpa("web", "web"); /* KEDA made it without a metric: that is to be seen, not that it is not there */
+    assert_int_equal(facts_of(w, "ml", "web")->hpa_state, WORKLOAD_HPA_KNOWN);
+    assert_int_equal(w->facts.hpa->n_metrics, 0);
+}
+
 static void test_a_scaled_job_is_known_as_one(void **state)
 {
     struct world *w = *state;
@@ -595,6 +627,7 @@ int main(void)
         TEST(test_a_read_that_never_ends_does_not_make_the_count_stand),
         TEST(test_a_scale_without_a_selector_is_an_error_unless_it_is_zero),
         TEST(test_an_hpa_is_known_not_made_not_read_or_not_permitted),
+        TEST(test_who_scales_the_same_target_is_counted),
         TEST(test_a_scaled_job_is_known_as_one),
         TEST(test_where_scaled_objects_may_not_be_read_pod_selector_stands_in),
         TEST(test_nobody_is_answered_with_the_pods_of_another_pod_selector),
