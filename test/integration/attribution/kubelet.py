@@ -3,6 +3,7 @@ import concurrent.futures
 import pathlib
 import tempfile
 import threading
+import time
 
 import cache
 
@@ -30,12 +31,14 @@ def pod(namespace, name, *containers):
 
 
 class Kubelet(pb_grpc.PodResourcesListerServicer):
-    """Serves from `path`. pods: what it lists; error: (code, text) instead; gate: cleared, calls wait."""
+    """Serves from `path`. pods: what it lists; error: (code, text) instead; gate: cleared, calls wait; delay_s: how long an
+    answer takes."""
 
     def __init__(self, *pods, start=True):
         self.folder = tempfile.TemporaryDirectory(prefix="kubelet-")
         self.path = pathlib.Path(self.folder.name) / "kubelet.sock"
         self.pods, self.error, self.calls, self.authorities = list(pods), None, 0, set()
+        self.delay_s = 0
         self.gate = threading.Event()
         self.gate.set()
         self.server = None
@@ -68,6 +71,7 @@ class Kubelet(pb_grpc.PodResourcesListerServicer):
     def List(self, request, context):  # pylint: disable=invalid-name
         self.calls += 1
         self.gate.wait()
+        time.sleep(self.delay_s)
         if self.error:
             context.abort(*self.error)
         return pb.ListPodResourcesResponse(pod_resources=self.pods)

@@ -99,6 +99,22 @@ def measured():
         check([line.split()[1:5] for line in table[2:5]] == want and "(no pod)" in table[5], f"{table}")
 
 
+@test("top of this machine knows whose a device is that the driver shows after the kubelet has answered, or while it watches")
+def late_driver():
+    slow = SHARED + "faults: [{fault: init_hang, until: 2}]\n"
+    later = SHARED + "events: [{at: 0, count: 1}, {at: 3, count: 2}]\n"
+    for text, count, delay_s in ((slow, 1, 0.8), (later, 20, 0)):
+        with machine() as (scenario, kubelet, _, (first, _)):  # a number means nothing before its device is there
+            kubelet.pods = [*shares(first, "a"), pod("ml", "c", container("main", "nvidia1"))]
+            kubelet.delay_s = delay_s
+            scenario.write_text(text)
+            out = top("-o", "jsonl", "--nvml-library", NVMLSIM, f"--count={count}", "--interval=300ms", "--procfs=", "--pod-resources",
+                      kubelet.path, scenario=scenario)
+            got = rows(out.splitlines()[-1])
+            check(got == [{"a": ("shared", None, None)}, {"c": ("exclusive", 30, 3000 * MIB)}], f"{kubelet.calls} {got}")
+            check(count == 1 or len(rows(out.splitlines()[0])) == 1, out.splitlines()[0])
+
+
 @test("top of this machine with a /proc and no kubelet: pods are known by their processes alone")
 def by_processes():
     with machine() as (scenario, _, node, _):
