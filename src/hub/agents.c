@@ -12,8 +12,8 @@ struct source {
     struct hub_agents *agents;
     enum hub_agent_source kind;
     char text[512], ns[254], name[254], port[64];
-    struct kube_watch *watch; /* SERVICE */
-    bool is_told;
+    struct kube_watch *watch;  /* SERVICE */
+    bool is_told, is_read;     /* read: it has said once which agents there are */
     struct net_lookup *lookup; /* DNS, while it runs */
     VEC(char *) addresses;     /* DNS: of the last answer */
 };
@@ -169,6 +169,7 @@ static void on_slices_synced(void *context)
     if (s->is_told)
         log_info("kube", "can be read again", LOG_STR("what", "endpointslices"));
     s->is_told = false;
+    s->is_read = true;
     change(s->agents);
 }
 
@@ -216,6 +217,7 @@ static void on_resolved(void *context, const char *const *addresses, size_t n, c
     if (error)
         return;
     clear_addresses(s);
+    s->is_read = true;
     for (size_t i = 0; i < n; i++)
         vec_push(&s->addresses, mem_strdup(addresses[i]));
     change(s->agents);
@@ -306,6 +308,14 @@ struct hub_agents *hub_agents_new(struct hub *h, struct err *e)
         if (a->sources[i].kind == HUB_AGENTS_FIXED)
             change(a);
     return a;
+}
+
+bool hub_agents_are_found(const struct hub_agents *a)
+{
+    for (size_t i = 0; i < a->n_sources; i++)
+        if (!a->sources[i].is_read && a->sources[i].kind != HUB_AGENTS_FIXED)
+            return false;
+    return true;
 }
 
 void hub_agents_free(struct hub_agents *a)

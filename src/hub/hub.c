@@ -64,7 +64,8 @@ bool hub_is_settled(struct hub *h)
     if (h->is_settled)
         return true;
     bool is_late = net_now_ns(h->loop) - h->start_ns >= HUB_START_NS;
-    h->is_settled = is_late || (cluster_is_synced(h->cluster) && fleet_is_synced(h->fleet) && has_answers(h));
+    bool is_heard = hub_agents_are_found(h->agents) && fleet_is_synced(h->fleet) && has_answers(h);
+    h->is_settled = is_late || (cluster_is_synced(h->cluster) && is_heard);
     if (h->is_settled)
         log_info("hub", "ready", LOG_BOOL("api", cluster_is_synced(h->cluster)),
                  LOG_BOOL("agents", fleet_is_synced(h->fleet)), LOG_INT("workloads", cluster_len(h->cluster)));

@@ -63,6 +63,8 @@ const struct hub_answer *hub_look(struct hub *h, struct cluster_workload *w, str
 /* NULL and INVALID_ARGUMENT for a form that is none. */
 struct hub_agents *hub_agents_new(struct hub *h, struct err *e);
 void hub_agents_free(struct hub_agents *a); /* accepts NULL */
+/* Has each source said once which agents there are? Until then those that are known are a part of the fleet. */
+bool hub_agents_are_found(const struct hub_agents *a);
 
 /* ---- pages.c: /metrics and /api/v1 ---- */
 

@@ -273,6 +273,20 @@ static void test_sources_add_up_and_do_not_take_each_others_slices(void **state)
     assert_non_null(strstr(seen.set, "10.0.0.1"));
 }
 
+static void test_agents_are_found_when_each_source_has_answered(void **state)
+{
+    (void)state;
+    RIG(r, "service:a", "dns:127.0.0.1:6000", "10.9.9.9:1");
+    while (!strstr(seen.set, "=127.0.0.1:6000 "))
+        (void)net_loop_turn(r.hub.loop);
+    SLICE(0, "first", {.address = "10.0.0.1", .node = "n1"});
+    turn(&r);
+    assert_false(hub_agents_are_found(r.agents)); /* there may be more slices */
+    const struct kube_watch_config *config = &seen.watches[0]->config;
+    config->synced(config->context);
+    assert_true(hub_agents_are_found(r.agents));
+}
+
 static void test_names_are_asked_for_and_asked_for_again(void **state)
 {
     (void)state;
@@ -297,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_ports_are_found_by_name_or_number),
         cmocka_unit_test(test_without_a_port_called_grpc_the_first_is_taken),
         cmocka_unit_test(test_sources_add_up_and_do_not_take_each_others_slices),
+        cmocka_unit_test(test_agents_are_found_when_each_source_has_answered),
         cmocka_unit_test(test_names_are_asked_for_and_asked_for_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
