@@ -6,7 +6,7 @@ PROGRAM := $(BUILD)/keda-gpu-scaler
 NINJA := ninja $(if $(JOBS),-j$(JOBS)) --quiet
 PREFIX ?= /usr
 
-.PHONY: all demo test quick check e2e image image-test bench install format clean
+.PHONY: all demo test quick check e2e chart image image-test bench install format clean
 all:
 	@tools/install-packages build
 	@tools/setup-build $(BUILD) --prefix=$(PREFIX)
@@ -33,6 +33,10 @@ check:
 # The real KEDA, etcd and kube-apiserver on loopback.
 e2e: all
 	@test/e2e/run
+
+# The Helm chart, by the real Helm on a real API server.
+chart: all
+	@test/chart/run $(ARGS)
 
 # The container image for amd64 and arm64 and its bill of materials, in build/image: docs/image.md.
 image:

@@ -128,11 +128,11 @@ nodeAffinity:
 - {name: nvidia-uvm, host: {{ . }}, type: CharDevice, writable: true}
 {{- end }}
 {{- with $v.nvmlHostMounts.driverDir }}
-- {name: driver, host: {{ . }}, type: Directory}
+- {name: driver, host: {{ . }}, mount: {{ ternary "/run/nvidia/driver" "/usr/local/nvidia" (hasPrefix "/run/nvidia/driver" .) }}, type: Directory}
 {{- end }}
 {{- if $v.nvmlHostMounts.nvmlLib }}
 - {name: nvml, host: {{ $v.nvmlHostMounts.nvmlLib }}, type: File}
-{{- else if ne (trimSuffix "/" $v.nvmlHostMounts.driverDir) "/run/nvidia/driver" }}
+{{- else if not (hasPrefix "/run/nvidia/driver" $v.nvmlHostMounts.driverDir) }}
 - {name: host-usr, host: /usr, mount: /run/nvidia/driver/usr, type: Directory}
 {{- end }}
 {{- end }}

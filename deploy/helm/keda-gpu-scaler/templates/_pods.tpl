@@ -19,7 +19,8 @@
 - {name: gpu_utilization, type: Utilization, targetValue: 70, aggregation: avg, gpuIndex: -1}
 {{- end -}}
 
-{{/* `metrics:` of the configuration file: the user's entries laid by index over the built-in ones. */}}
+{{/* `metrics:` of the configuration file: the user's entries laid by index over the built-in ones. Where the user has none,
+     Helm may have put null: `--set metrics[1].targetValue=85` makes a list whose first entry is null. */}}
 {{- define "keda-gpu-scaler.metrics" -}}
 {{- $given := list -}}
 {{- if kindIs "slice" .Values.metrics -}}{{- $given = .Values.metrics -}}{{- end -}}
@@ -29,18 +30,19 @@
 {{- if and . .name -}}{{- $_ := set $names (lower .name) true -}}{{- end -}}
 {{- end -}}
 {{- $all := list -}}
-{{- range $i, $entry := $given -}}
+{{- range $i := until (max (len $given) (len $builtIn) | int) -}}
+{{- $entry := dict -}}
 {{- $default := dict -}}
+{{- if lt $i (len $given) -}}{{- $entry = index $given $i | default dict -}}{{- end -}}
 {{- if lt $i (len $builtIn) -}}{{- $default = index $builtIn $i -}}{{- end -}}
-{{- if $entry -}}
-{{- if and $entry.name $default.name (ne (lower $entry.name) $default.name) -}}{{- $default = dict -}}{{- end -}}
-{{- $whole := mergeOverwrite (deepCopy $default) $entry -}}
+{{- if and $default.name (ne (lower (default $default.name $entry.name)) $default.name) -}}{{- $default = dict -}}{{- end -}}
+{{- $isTaken := and (not $entry.name) $default.name (hasKey $names $default.name) -}}
+{{- $isOff := eq (get $entry "enabled" | toString) "false" -}}
+{{- $whole := omit (mergeOverwrite (deepCopy $default) $entry) "enabled" -}}
+{{- if not (or $isOff $isTaken) -}}
 {{- if not $whole.name -}}{{- fail (printf "metrics[%d]: has no name, and there is no built-in entry at this place" $i) -}}{{- end -}}
 {{- $all = append $all $whole -}}
 {{- end -}}
-{{- end -}}
-{{- range $i, $entry := $builtIn -}}
-{{- if and (ge $i (len $given)) (not (hasKey $names $entry.name)) -}}{{- $all = append $all $entry -}}{{- end -}}
 {{- end -}}
 {{- toYaml $all -}}
 {{- end -}}

@@ -1,0 +1,381 @@
+"""The chart on the real API server: install, upgrade, rollback, uninstall, and what the server accepts. Nodes are objects
+without a kubelet, so pods are made and stay Pending. One cluster for all tests, started by the first; each test has
+namespaces of its own."""
+import base64
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+import zlib
+
+import yaml
+
+import chart
+from agent import PORTS, check, wait_until
+from chart import CHART, CI_VALUES, LINK, ROOT, equal
+from rig import control_plane, procs, settings, wait
+from suite import add, test
+
+INSTANCE = "app.kubernetes.io/instance"
+NODES = {  # name: labels, taints
+    "gpu-nfd": ({"feature.node.kubernetes.io/pci-10de.present": "true"}, [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]),
+    "gpu-gke": ({"cloud.google.com/gke-accelerator": "nvidia-l4"}, [{"key": "nvidia.com/gpu", "value": "present",
+                                                                     "effect": "NoSchedule"}]),
+    "gpu-reference": ({"nvidia.com/gpu.present": "true"}, []),
+    "cpu": ({"kubernetes.io/os": "linux"}, []),
+}
+# Kinds of operators that are not installed here. Their fields are not checked.
+FOREIGN = [("monitoring.coreos.com", "v1", kind, "Namespaced") for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule")] + \
+    [("cert-manager.io", "v1", kind, "Namespaced") for kind in ("Certificate", "Issuer")] + \
+    [("keda.sh", "v1alpha1", "ClusterTriggerAuthentication", "Cluster")]
+# What this suite needs of them besides the rig's flags; lists add up.
+FLAGS = {"kube-apiserver": ["--allow-privileged=true"],
+         "kube-controller-manager": ["--controllers=daemonset-controller,endpointslice-controller"]}
+
+
+class Children(procs.Children):
+    def start(self, name, argv, env=None):
+        return super().start(name, [*argv, *FLAGS.get(name, [])], env)
+
+
+class Cluster:
+    def __init__(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="kgs-chart-cluster-")
+        work = pathlib.Path(self._folder.name)
+        self._children = Children(work / "logs")
+        tools = [pathlib.Path(os.environ[f"KGS_TOOL_{name}"]) for name in ("etcd", "kubernetes")]
+        self._plane = control_plane.ControlPlane(work, settings.Ports(PORTS[0], len(PORTS)), self._children, *tools)
+        self._plane.start()
+        self.api = self._plane.api
+        self.kubeconfig = self._plane.admin_kubeconfig
+        for name, (labels, taints) in NODES.items():
+            self._add_node(name, labels, taints)
+        for group, version, kind, scope in FOREIGN:
+            self._add_kind(group, version, kind, scope)
+
+    def _add_node(self, name, labels, taints):
+        self.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
+        self.api.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})
+
+    def _add_kind(self, group, version, kind, scope):
+        plural = kind.lower() + "s"
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": f"{plural}.{group}"},
+            "spec": {"group": group, "scope": scope, "names": {"kind": kind, "plural": plural},
+                     "versions": [{"name": version, "served": True, "storage": True, "schema": schema}]}})
+        wait.until(f"{kind} to be served", lambda: self.api.find(f"/apis/{group}/{version}/{plural}"), settings.PATIENCE_S)
+
+    def namespace(self, name, level="privileged"):
+        self.api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": name, "labels": {"pod-security.kubernetes.io/enforce": level}}})
+
+    def kubectl(self, *words, text=None):
+        done = chart.run([chart.KUBECTL, *words], self.kubeconfig, text)
+        check(done.returncode == 0, f"kubectl {' '.join(map(str, words))}: {done.stderr.strip()}")
+        return done.stdout
+
+    def helm(self, *words):
+        return chart.helm(*words, kubeconfig=self.kubeconfig)
+
+    def command(self, line):
+        """A command line as a document writes it, in the project's root."""
+        programs = pathlib.Path(self._folder.name) / "bin"
+        with _lock:
+            if not programs.exists():
+                programs.mkdir()
+                (programs / "helm").symlink_to(chart.HELM)
+                (programs / "kubectl").symlink_to(chart.KUBECTL)
+        env = chart.environment(self.kubeconfig)
+        done = subprocess.run(["bash", "-c", line], cwd=ROOT, env={**env, "PATH": f"{programs}:{env['PATH']}"}, text=True,
+                              capture_output=True, check=False)
+        check(done.returncode == 0, f"{line}\n{done.stderr}")
+        return done.stdout
+
+    def objects(self, kind, namespace, selector=""):
+        words = ["get", kind, "-n", namespace, "-o", "json"] + (["-l", selector] if selector else [])
+        return json.loads(self.kubectl(*words))["items"]
+
+    def pods_by_node(self, namespace):
+        """Node to name of the DaemonSet's pods; they name their node in their affinity until they are bound."""
+        found = {}
+        for pod in self.objects("pods", namespace, "app.kubernetes.io/component=agent"):
+            terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            found[terms["nodeSelectorTerms"][0]["matchFields"][0]["values"][0]] = pod["metadata"]["name"]
+        return found
+
+    def stop(self):
+        self._children.stop_all()
+        self._folder.cleanup()
+
+
+_lock = threading.RLock()
+_made, _failed = [], []
+
+
+def cluster():
+    with _lock:
+        check(not _failed, "the cluster did not come up: see the first test that asked for it")
+        if not _made:
+            _failed.append(True)
+            _made.append(Cluster())
+            _failed.clear()
+        return _made[0]
+
+
+def stop():
+    if _made:
+        _made[0].stop()
+
+
+GPU_NODES = sorted(name for name in NODES if name.startswith("gpu-"))
+
+
+# ---- the command lines of the documents ----
+
+@test("helm install gpu-scaler deploy/helm/keda-gpu-scaler --namespace gpu-scaler --create-namespace")
+def first_document():
+    c = cluster()
+    said = c.command("helm install gpu-scaler deploy/helm/keda-gpu-scaler --namespace gpu-scaler --create-namespace")
+    check("keda-gpu-scaler.gpu-scaler.svc.cluster.local:6000" in said, said)
+    ports = {p["name"]: p["port"] for p in c.api.get("/api/v1/namespaces/gpu-scaler/services/keda-gpu-scaler")["spec"]["ports"]}
+    equal(ports, {"grpc": 6000, "metrics": 9090}, "the Service")
+    pods = wait_until(lambda: len(found := c.pods_by_node("gpu-scaler")) == 3 and found, "pods on the GPU nodes")
+    equal(sorted(pods), GPU_NODES, "nodes with an agent")
+    c.command("helm uninstall gpu-scaler --namespace gpu-scaler")
+
+
+@test("the other document: install with --set metrics[0].targetValue=85, look, upgrade to mockMode, rollback, uninstall")
+def other_document():
+    c = cluster()
+    c.namespace("keda")
+    c.command("helm install keda-gpu-scaler ./charts/keda-gpu-scaler --namespace keda --set nvmlHostMounts.enabled=true "
+              "--set metrics[0].targetValue=85")
+    path = "/apis/apps/v1/namespaces/keda/daemonsets/keda-gpu-scaler"
+    container = c.api.get(path)["spec"]["template"]["spec"]["containers"][0]
+    equal(container["securityContext"]["privileged"], True, "host mounts")
+    config = yaml.safe_load(c.api.get("/api/v1/namespaces/keda/configmaps/keda-gpu-scaler")["data"]["hub.yaml"])
+    equal([(m["name"], m["targetValue"]) for m in config["metrics"]], [("gpu_memory_used", 85), ("gpu_utilization", 70)], "metrics")
+
+    def listed():
+        lines = c.command("kubectl get pods -n keda -l app.kubernetes.io/name=keda-gpu-scaler").splitlines()[1:]
+        names = [line.split()[0] for line in lines]
+        return len(names) == 5 and names  # three agents, two hubs
+    names = wait_until(listed, "the pods to be listed")
+    equal(len([n for n in names if n.startswith("keda-gpu-scaler-") and "-hub-" not in n]), 3, f"the DaemonSet's pods in {names}")
+
+    c.command("helm upgrade keda-gpu-scaler ./charts/keda-gpu-scaler --namespace keda --set mockMode.enabled=true")
+    everywhere = wait_until(lambda: "cpu" in (found := c.pods_by_node("keda")) and found, "an agent on the CPU node")
+    equal(sorted(everywhere), sorted(NODES), "nodes with simulated GPUs")
+    c.command("helm rollback keda-gpu-scaler 1 --namespace keda")
+    wait_until(lambda: "cpu" not in c.pods_by_node("keda"), "the agent to leave the CPU node")
+    equal(c.api.get(path)["spec"]["template"]["spec"]["containers"][0]["securityContext"], container["securityContext"], "rolled back")
+    c.command("helm uninstall keda-gpu-scaler --namespace keda")
+    wait_until(lambda: not c.objects("all,cm,sa,role,rolebinding,pdb", "keda", f"{INSTANCE}=keda-gpu-scaler"), "all to be gone")
+    for kind in ("clusterroles", "clusterrolebindings"):
+        left = [o["metadata"]["name"] for o in c.objects(kind, "keda", f"{INSTANCE}=keda-gpu-scaler")]
+        equal(left, [], f"{kind} left behind")
+
+
+@test("kubectl port-forward svc/keda-gpu-scaler 9090:9090 would reach the port on which the pods show /metrics")
+def forwarded_port():
+    c = cluster()
+    c.helm("install", "forward", CHART, "-n", "forward", "--create-namespace")
+    service = c.api.get("/api/v1/namespaces/forward/services/keda-gpu-scaler")["spec"]
+    [port] = [p for p in service["ports"] if p["port"] == 9090]
+    selector = ",".join(f"{k}={v}" for k, v in service["selector"].items())
+    pods = wait_until(lambda: c.objects("pods", "forward", selector), "pods behind the Service")
+    for pod in pods:
+        container = pod["spec"]["containers"][0]
+        equal([p["containerPort"] for p in container["ports"] if p["name"] == port["targetPort"]], [9090], "the pods' port")
+        check("--metrics-port=9090" in container["args"], container["args"])
+
+
+# ---- what the server accepts ----
+
+def is_accepted(values):
+    c = cluster()
+    name = "dry-" + (values.name.removesuffix("-values.yaml") if values else "default")
+    c.namespace(name)
+    words = ["template", "t", CHART, "-n", name, *(["-f", values] if values else [])]
+    c.kubectl("apply", "--server-side", "--dry-run=server", "-f", "-", text=c.helm(*words))
+
+
+add("the API server accepts the default values", is_accepted, None)
+for values_file in CI_VALUES:
+    add(f"the API server accepts {values_file.name}", is_accepted, values_file)
+
+
+def manifest_is_accepted(path):
+    c = cluster()
+    with _lock:  # one namespace for all of them
+        c.kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
+    c.kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", path)
+
+
+for manifest in sorted((ROOT / "manifests").glob("*.yaml")):
+    add(f"kubectl apply takes manifests/{manifest.name}", manifest_is_accepted, manifest)
+
+
+def pod_security(level, pairs, is_admitted):
+    """By pods, which Pod Security judges; workloads only get a warning."""
+    c = cluster()
+    name = f"psa-{level}-{zlib.crc32(str(pairs).encode())}"
+    c.namespace(name, level)
+    words = [w for p in pairs for w in ("--set", p)]
+    rendered = chart.Objects(c.helm("template", "t", CHART, "-n", name, *words))
+    for kind in ("DaemonSet", "Deployment", "Pod"):
+        found = rendered.get(kind)
+        spec = found["spec"] if kind == "Pod" else found["spec"]["template"]["spec"]
+        pod = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": name}, "spec": spec})
+        done = chart.run([chart.KUBECTL, "create", "--dry-run=server", "-f", "-"], c.kubeconfig, pod)
+        wanted = is_admitted or kind != "DaemonSet"
+        equal(done.returncode == 0, wanted, f"{kind} admitted at {level} ({done.stderr.strip()})")
+
+
+for level, pairs, is_admitted in [
+        ("restricted", ["agent.owners.enabled=false"], True), ("restricted", ["mockMode.enabled=true"], True),
+        ("baseline", [], False), ("restricted", [], False), ("privileged", [], True),
+        ("privileged", ["nvmlHostMounts.enabled=true"], True), ("privileged", ["agent.hostPID=true"], True),
+        ("baseline", ["agent.owners.enabled=false", "agent.hostPID=true"], False)]:
+    add(f"Pod Security {level}: {' '.join(pairs) or 'default'} {'passes' if is_admitted else 'is refused'}", pod_security, level,
+        pairs, is_admitted)
+
+
+# ---- life ----
+
+@test("a release can be upgraded from each CI values file to the next, and back to the first revision")
+def upgrades():
+    c = cluster()
+    c.namespace("upgrades")
+    c.helm("install", "u", CHART, "-n", "upgrades")
+    for path in CI_VALUES:
+        c.helm("upgrade", "u", CHART, "-n", "upgrades", "-f", path, "--history-max", "0")
+    c.helm("rollback", "u", "1", "-n", "upgrades")
+    daemonset = c.api.get("/apis/apps/v1/namespaces/upgrades/daemonsets/keda-gpu-scaler")
+    check("privileged" not in json.dumps(daemonset["spec"]), "rolled back, and still privileged")
+
+
+@test("releases in two namespaces do not share an object, and one can go without the other")
+def two_releases():
+    c = cluster()
+    for namespace in ("two-a", "two-b"):
+        c.helm("install", "gpu-scaler", LINK, "-n", namespace, "--create-namespace")
+    c.helm("uninstall", "gpu-scaler", "-n", "two-a")
+    binding = c.api.get("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/keda-gpu-scaler-two-b-gpu-scaler")
+    equal(binding["subjects"][0]["namespace"], "two-b", "whose rights")
+    c.api.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/keda-gpu-scaler-two-b-gpu-scaler")
+    c.helm("upgrade", "gpu-scaler", LINK, "-n", "two-b")
+
+
+@test("a second release in one namespace is refused by Helm, and works with names of its own")
+def same_namespace():
+    c = cluster()
+    c.helm("install", "one", CHART, "-n", "same", "--create-namespace")
+    done = chart.run([chart.HELM, "install", "two", CHART, "-n", "same"], c.kubeconfig)
+    check(done.returncode != 0 and "one" in done.stderr, done.stderr)
+    c.helm("install", "three", CHART, "-n", "same", "--set", "fullnameOverride=three", "--set", "service.name=three")
+
+
+@test("the hub's account may read what it needs and change nothing")
+def hub_rights():
+    c = cluster()
+    c.helm("install", "rights", CHART, "-n", "rights", "--create-namespace")
+
+    def may(verb, resource, namespace="default"):
+        resource, _, subresource = resource.partition("/")
+        done = chart.run([chart.KUBECTL, "auth", "can-i", verb, resource, f"--subresource={subresource}", "-n", namespace,
+                          "--as=system:serviceaccount:rights:keda-gpu-scaler-hub"], c.kubeconfig)
+        return done.stdout.strip() == "yes"
+    for verb, resource, namespace, wanted in [
+            ("watch", "pods", "default", True), ("list", "horizontalpodautoscalers.autoscaling", "default", True),
+            ("get", "deployments.apps/scale", "default", True), ("list", "endpointslices.discovery.k8s.io", "rights", True),
+            ("list", "endpointslices.discovery.k8s.io", "default", False), ("get", "secrets", "rights", False),
+            ("delete", "pods", "default", False), ("patch", "deployments.apps/scale", "default", False),
+            ("get", "deployments.apps", "default", False), ("get", "nodes", "default", False)]:
+        equal(may(verb, resource, namespace), wanted, f"{verb} {resource} in {namespace}")
+
+
+@test("tls.mode selfSigned: an upgrade keeps the certificate, a new name makes a new one, which fits its names")
+def self_signed():
+    c = cluster()
+    path = "/api/v1/namespaces/signed/secrets/keda-gpu-scaler-tls"
+    words = [CHART, "-n", "signed", "--set", "tls.mode=selfSigned"]
+    c.helm("install", "s", *words, "--create-namespace")
+    first = c.api.get(path)["data"]
+    c.helm("upgrade", "s", *words, "--set", "logLevel=debug")
+    equal(c.api.get(path)["data"], first, "after an upgrade")
+    c.helm("upgrade", "s", *words, "--set", "tls.extraNames={gpu.example.com}")
+    second = c.api.get(path)["data"]
+    check(second["tls.crt"] != first["tls.crt"], "the certificate lacks the new name")
+    with tempfile.TemporaryDirectory() as folder:
+        files = {}
+        for key in ("ca.crt", "tls.crt"):
+            files[key] = pathlib.Path(folder) / key
+            files[key].write_bytes(base64.b64decode(second[key]))
+        for name in ("gpu.example.com", "keda-gpu-scaler.signed.svc.cluster.local", "keda-gpu-scaler-agents.signed.svc"):
+            done = subprocess.run(["openssl", "verify", "-CAfile", files["ca.crt"], "-verify_hostname", name, files["tls.crt"]],
+                                  capture_output=True, text=True, check=False)
+            equal(done.returncode, 0, f"{name}: {done.stderr}")
+
+
+@test("RuntimeClass nvidia is used where the cluster has it, and only there", alone=True)
+def runtime_class():
+    c = cluster()
+    path = "/apis/apps/v1/namespaces/runtime/daemonsets/keda-gpu-scaler"
+    said = c.helm("install", "r", CHART, "-n", "runtime", "--create-namespace")
+    check("there is no RuntimeClass nvidia" in said, said)
+    check("runtimeClassName" not in c.api.get(path)["spec"]["template"]["spec"], "a class that does not exist")
+    c.api.create("/apis/node.k8s.io/v1/runtimeclasses", {
+        "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "nvidia"})
+    said = c.helm("upgrade", "r", CHART, "-n", "runtime")
+    equal(c.api.get(path)["spec"]["template"]["spec"]["runtimeClassName"], "nvidia", "the class that exists")
+    check("RuntimeClass" not in said, said)
+    for pair in ("mockMode.enabled=true", "nvmlHostMounts.enabled=true", "runtimeClassName="):
+        c.helm("upgrade", "r", CHART, "-n", "runtime", "--set", pair)
+        check("runtimeClassName" not in c.api.get(path)["spec"]["template"]["spec"], pair)
+    c.api.delete("/apis/node.k8s.io/v1/runtimeclasses/nvidia")
+
+
+# ---- warnings ----
+
+def warns(pairs, word, level):
+    c = cluster()
+    namespace = f"warn-{zlib.crc32(str((pairs, level)).encode())}"
+    c.namespace(namespace, level)
+    said = c.helm("install", "w", CHART, "-n", namespace, *(w for p in pairs for w in ("--set", p)))
+    warnings = [line for line in said.splitlines() if line.startswith("WARNING: ")]
+    check(any(word in line for line in warnings), f"want {word!r} in {warnings}")
+    c.helm("uninstall", "w", "-n", namespace)
+
+
+for pairs, word, level in [
+        ([], "enforces Pod Security level baseline", "baseline"), (["mockMode.enabled=true"], "simulated", "privileged"),
+        (["hub.enabled=false"], "knows its own node only", "privileged"), (["hub.replicas=1"], "hub.replicas=1", "privileged"),
+        (["nvmlHostMounts.enabled=true"], "privileged", "privileged"), (["runtimeClassName=kata"], "RuntimeClass kata", "privileged"),
+        (["agent.owners.enabled=false"], "which pods hold which GPUs", "restricted"),
+        (["podMonitor.enabled=true", "serviceMonitor.enabled=true"], "stored twice", "privileged"),
+        (["tls.mode=selfSigned", "tls.clientCA.secretName=a"], "without TLS", "privileged")]:
+    add(f"warned: {' '.join(pairs) or level}", warns, pairs, word, level)
+
+
+@test("no warning without a reason")
+def no_warning():
+    said = cluster().helm("install", "quiet", CHART, "-n", "quiet", "--create-namespace", "--set", "runtimeClassName=")
+    check("WARNING" not in said, said)
+
+
+@test("no node with a GPU label: the install says why no agent runs", alone=True)
+def no_gpu_nodes():
+    c = cluster()
+    try:
+        for name in GPU_NODES:
+            c.api.delete(f"/api/v1/nodes/{name}")
+        said = c.helm("install", "none", CHART, "-n", "none", "--create-namespace")
+        check("no node carries a label of an NVIDIA GPU" in said, said)
+    finally:
+        for name in GPU_NODES:
+            c._add_node(name, *NODES[name])  # pylint: disable=protected-access
