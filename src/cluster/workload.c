@@ -495,7 +495,7 @@ static void fill_scale(const struct cluster_workload *w, struct workload_facts *
     }
     if (w->pods_error[0] && !are_pods_known(w)) {
         ret->is_scale_known = false;
-        (void)snprintf(ret->scale_error, sizeof(ret->scale_error), "its pods cannot be read: %s", w->pods_error);
+        (void)snprintf(ret->scale_error, sizeof(ret->scale_error), "its pods cannot be read: %.*s", 160, w->pods_error);
     }
 }
 
