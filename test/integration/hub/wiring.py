@@ -67,7 +67,7 @@ def slices_denied():
         hub.ask("ml", "web").until("UNAVAILABLE")
         cluster.kube.clear_faults()
         cluster.kube.put(slice_of("a", {0: cluster.nodes[0].agent.port}))
-        hub.ask("ml", "web").until(40)
+        hub.ask("ml", "web").until(40, patience_s=60)  # the pause between tries has grown
 
 
 @test("agents are found by every address of a DNS name")
