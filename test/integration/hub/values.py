@@ -1,5 +1,5 @@
 """What a hub answers about workloads that stand still: whose load counts, and how."""
-from cluster import LOAD, Cluster, check, load, make_hpa, make_scaled_object, refused, uuid_of, wait_until, web
+from cluster import LOAD, Cluster, check, load, make_hpa, make_pod, make_scaled_object, refused, uuid_of, wait_until, web
 from node import Node, identity
 from suite import test
 
@@ -83,6 +83,27 @@ def mig_devices(agent):
         if labels.get("mig_profile"):
             rows[labels["uuid"]] = {"mig": labels["mig_profile"], "uuid": labels["uuid"]}
     return rows.values()
+
+
+@test("pods of a LeaderWorkerSet's group are one replica, whose value is their mean")
+def groups():
+    with Cluster([20, 60], [100, 80]) as cluster:
+        cluster.start_agents()
+        cluster.kube.put({"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet",
+                          "metadata": {"namespace": "ml", "name": "llm"}, "spec": {"replicas": 2}, "status": {"replicas": 2}})
+        cluster.kube.set_scale("leaderworkersets", "ml", "llm", 2, 2, "app=llm")
+        for node in (0, 1):
+            for index in (0, 1):
+                pod = make_pod("ml", f"llm-{node}-{index}", f"node-{node}", "llm")
+                pod["metadata"]["labels"]["leaderworkerset.sh/group-index"] = str(node)
+                cluster.kube.put(pod)
+                cluster.nodes[node].holds("ml", f"llm-{node}-{index}", index)
+        cluster.kube.put(make_hpa("ml", "llm"))
+        cluster.kube.put(make_scaled_object("ml", "llm", LOAD, scaleTargetRef={
+            "apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "llm"}))
+        ask = cluster.hub().ask("ml", "llm")
+        ask.until(130)  # 40 and 90
+        ask.until(180, load(aggregation="max"))
 
 
 @test("pods that share a GPU count with their own processes' share of what is theirs to have")

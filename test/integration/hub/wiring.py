@@ -295,6 +295,21 @@ def drain():
         check(hub.wait_exit() == 0, hub.log()[-2000:])
 
 
+@test("a hub may be ended at any moment of its start")
+def ended_early():
+    with web(40, 60) as cluster:
+        for number in (0, 1):
+            cluster.kube.put(slice_of(f"agents-{number}", {number: cluster.nodes[number].agent.port}))
+        cluster.kube.fault(verb="list", path="horizontal", delay_s=0.2)
+        where = [f"service:{SERVICE_NS}/agents", f"dns:localhost:{cluster.nodes[0].agent.port}", cluster.nodes[1].agent.address]
+        for pages in (0, 1, 2, 4, 8, 16, 32, 64, 128):
+            hub = cluster.hub("--drain-timeout=1s", agents=where, wait=False)
+            for _ in range(pages):
+                hub.get("/metrics")
+                hub.ask("ml", "web").answer()
+            hub.stop()
+
+
 def ends_at_once(status, word, *flags, text=None):
     """The hub does not start, and says why."""
     with tempfile.TemporaryDirectory(prefix="kgs-") as folder:
