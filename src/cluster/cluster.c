@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { OBJECTS_MAX = 100000, WORKLOADS_MAX = 20000 };
+/* Where no list says which names there are, each name that a peer invents costs a watch of the API server. */
+enum { OBJECTS_MAX = 100000, WORKLOADS_MAX = 20000, UNLISTED_MAX = 1000 };
 /* Each workload is looked at every 5 s, in so many steps: thousands at once would keep questions waiting. */
 enum { LOOK_STEPS = 100 };
 #define LOOK_STEP_NS (5 * NS_PER_S / LOOK_STEPS)
@@ -95,6 +96,8 @@ static void forget(struct cluster *c, size_t at)
 static bool is_nobody(const struct cluster *c, const char *ns, const char *name)
 {
     char key[CLUSTER_KEY_MAX];
+    if (strlen(ns) >= CLUSTER_NAME_MAX || strlen(name) >= CLUSTER_NAME_MAX)
+        return true;
     cluster_key(key, ns, name);
     bool has_lists = c->scaled_objects.is_synced && !c->scaled_objects.is_denied && is_settled(&c->scaled_jobs);
     return has_lists && !map_get(c->objects, key, strlen(key)) && !map_get(c->jobs, key, strlen(key));
@@ -103,7 +106,8 @@ static bool is_nobody(const struct cluster *c, const char *ns, const char *name)
 struct cluster_workload *cluster_ask(struct cluster *c, const char *ns, const char *name, const char *pod_selector)
 {
     struct cluster_workload *w = cluster_find(c, ns, name);
-    if (!w && (is_nobody(c, ns, name) || c->workloads.len >= WORKLOADS_MAX))
+    size_t most = c->scaled_objects.is_denied ? UNLISTED_MAX : WORKLOADS_MAX;
+    if (!w && (is_nobody(c, ns, name) || c->workloads.len >= most))
         return NULL;
     w = w ? w : track(c, ns, name);
     bool was_asked = cluster_workload_is_asked(w), is_same = strcmp(w->pod_selector, pod_selector) == 0;

@@ -4,7 +4,7 @@
 
 #include "cluster/cluster.h"
 
-enum { CLUSTER_KEY_MAX = 600 };
+enum { CLUSTER_NAME_MAX = 254, CLUSTER_KEY_MAX = 600 };
 
 /* ---- copy.c: objects that stay after the callback that told them ---- */
 
@@ -62,7 +62,7 @@ struct cluster_memory_row {
 };
 struct cluster_workload {
     struct cluster *cluster;
-    char ns[254], name[254];
+    char ns[CLUSTER_NAME_MAX], name[CLUSTER_NAME_MAX];
     char pod_selector[TRIGGER_TEXT_MAX];
     int64_t asked_ns; /* 0: known beforehand, not asked yet */
     bool is_expected; /* a ScaledObject with a trigger at our Service */

@@ -212,6 +212,28 @@ static void test_peers_that_ask_for_any_name_find_a_ceiling(void **state)
     assert_true(is_tracked(w, "ml", "ours"));
 }
 
+static void test_where_no_list_says_who_there_is_few_are_followed_and_no_long_names(void **state)
+{
+    struct world *w = *state;
+    char name[400] = "", ns[400] = "";
+    size_t n = 0;
+    fake_failed(fake_watch(KUBE_SCALED_OBJECT, NULL), ERR_PERMISSION_DENIED);
+    fake_failed(fake_watch(KUBE_SCALED_JOB, NULL), ERR_PERMISSION_DENIED);
+    memset(name, 'x', 254);
+    memset(ns, 'y', 254);
+    assert_null(cluster_ask(w->cluster, "ml", name, "a=b"));
+    assert_null(cluster_ask(w->cluster, ns, "web", "a=b"));
+    name[253] = '\0';
+    assert_non_null(cluster_ask(w->cluster, "ml", name, "a=b"));
+    for (int i = 0; i < 1100; i++) {
+        (void)snprintf(name, sizeof(name), "w-%d", i);
+        n += cluster_ask(w->cluster, "ml", name, "a=b") != NULL;
+    }
+    assert_int_equal(n, 999);
+    world_pass(w, 15 * 60 + 2);
+    assert_int_equal(cluster_len(w->cluster), 0);
+}
+
 static void test_an_object_beyond_the_ceiling_is_not_known(void **state)
 {
     struct world *w = *state;
@@ -236,6 +258,7 @@ int main(void)
         TEST(test_thousands_of_workloads_stay_in_order_and_each_reads_its_own_scale),
         TEST(test_workloads_are_looked_at_every_5_s_a_few_at_a_time),
         TEST(test_peers_that_ask_for_any_name_find_a_ceiling),
+        TEST(test_where_no_list_says_who_there_is_few_are_followed_and_no_long_names),
         TEST(test_an_object_beyond_the_ceiling_is_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
