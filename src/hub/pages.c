@@ -61,7 +61,23 @@ static double seconds_since(const struct hub *h, int64_t then_ns)
     return (double)(net_now_ns(h->loop) - then_ns) / (double)NS_PER_S;
 }
 
-/* A number of two decimals, or "-". */
+/* As short as it can be, to a thousandth: targets may be small. */
+static void put_exact(struct buf *out, bool is_known, double value, int width)
+{
+    char text[64] = "-";
+    if (is_known) {
+        (void)snprintf(text, sizeof(text), "%.3f", value);
+        for (size_t len = strlen(text); text[len - 1] == '0' || text[len - 1] == '.'; len--) {
+            bool is_point = text[len - 1] == '.';
+            text[len - 1] = '\0';
+            if (is_point)
+                break;
+        }
+    }
+    (void)buf_printf(out, "%*s", width, text);
+}
+
+/* A number of one decimal, or "-". */
 static void put_number(struct buf *out, bool is_known, double value, int width)
 {
     char text[32] = "-";
@@ -281,9 +297,9 @@ static void trigger_row(void *context, struct workload_memory *m)
     char name[600];
     (void)snprintf(name, sizeof(name), "%s/%s", look->facts.ns, look->facts.name);
     (void)buf_printf(walk->text, "%-36s %-28s", name, a->trigger->metric_name);
-    put_number(walk->text, look->facts.is_scale_known, (double)look->facts.spec, 9);
-    put_number(walk->text, a->value_error.class == ERR_NONE, a->value, 10);
-    put_number(walk->text, true, a->trigger->target, 10);
+    put_exact(walk->text, look->facts.is_scale_known, (double)look->facts.spec, 9);
+    put_exact(walk->text, a->value_error.class == ERR_NONE, a->value, 10);
+    put_exact(walk->text, true, a->trigger->target, 10);
     (void)buf_printf(walk->text, "  %-7s %s\n",
                      a->active_error.class != ERR_NONE ? "unknown"
                      : a->is_active                    ? "yes"

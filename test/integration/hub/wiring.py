@@ -229,6 +229,8 @@ def commands():
             check(status == 0 and word in out and not err, f"{kind}: {status} {out} {err}")
             status, out, err = command(hub, "get", kind, "-o", "json")
             check(status == 0 and kind in json.loads(out), f"{kind}: {status} {out} {err}")
+        row = command(hub, "get", "workloads")[1].splitlines()[1]
+        check(row.split() == ["ml/web", "load", "3", "180", "50", "yes"], row)
         status, out, err = command(hub, "explain", "ml/web")
         check(status == 0 and "value    180 %" in out and "web-2 on node-2" in out, f"{status} {out} {err}")
         status, out, err = command(hub, "explain", "ml/web", "--output=json")
