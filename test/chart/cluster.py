@@ -5,17 +5,21 @@ import base64
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import tempfile
 import threading
+import urllib.request
 import zlib
 
 import yaml
 
+import agent
 import chart
+import program
 from agent import PORTS, check, wait_until
 from chart import CHART, CI_VALUES, LINK, ROOT, equal
-from rig import control_plane, procs, settings, wait
+from rig import control_plane, kubeconfig, procs, settings, wait
 from suite import add, test
 
 INSTANCE = "app.kubernetes.io/instance"
@@ -29,7 +33,8 @@ NODES = {  # name: labels, taints
 # Kinds of operators that are not installed here. Their fields are not checked.
 FOREIGN = [("monitoring.coreos.com", "v1", kind, "Namespaced") for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule")] + \
     [("cert-manager.io", "v1", kind, "Namespaced") for kind in ("Certificate", "Issuer")] + \
-    [("keda.sh", "v1alpha1", "ClusterTriggerAuthentication", "Cluster")]
+    [("keda.sh", "v1alpha1", "ClusterTriggerAuthentication", "Cluster")] + \
+    [("keda.sh", "v1alpha1", kind, "Namespaced") for kind in ("ScaledObject", "ScaledJob")]
 # What this suite needs of them besides the rig's flags; lists add up.
 FLAGS = {"kube-apiserver": ["--allow-privileged=true"],
          "kube-controller-manager": ["--controllers=daemonset-controller,endpointslice-controller"]}
@@ -98,6 +103,26 @@ class Cluster:
     def objects(self, kind, namespace, selector=""):
         words = ["get", kind, "-n", namespace, "-o", "json"] + (["-l", selector] if selector else [])
         return json.loads(self.kubectl(*words))["items"]
+
+    def run_pod(self, namespace, name, node, address, is_ready):
+        """What a scheduler and a kubelet would say of a pod."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        self.api.create(f"{path}/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
+                                            "target": {"kind": "Node", "name": node}})
+        condition = {"type": "Ready", "status": str(is_ready), "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        self.api.merge(f"{path}/status", {"status": {
+            "phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "startTime": "2026-01-01T00:00:00Z",
+            "conditions": [condition]}})
+
+    def account_kubeconfig(self, namespace, account):
+        """A kubeconfig file with a token of a ServiceAccount, as its pods have it."""
+        answer = self.api.create(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token", {
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}})
+        folder = pathlib.Path(self._folder.name)
+        token = folder / f"{namespace}-{account}.token"
+        token.write_text(answer["status"]["token"])
+        return kubeconfig.write_token(folder / f"{namespace}-{account}.kubeconfig", self._plane.server,
+                                      self._plane.authority.certificate, token, namespace)
 
     def pods_by_node(self, namespace):
         """Node to name of the DaemonSet's pods; they name their node in their affinity until they are bound."""
@@ -192,6 +217,63 @@ def forwarded_port():
         container = pod["spec"]["containers"][0]
         equal([p["containerPort"] for p in container["ports"] if p["name"] == port["targetPort"]], [9090], "the pods' port")
         check("--metrics-port=9090" in container["args"], container["args"])
+
+
+def own_address():
+    """An address of this machine that is not loopback, which endpoints may not have. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return probe.getsockname()[0]
+
+
+def install_workload(c, node):
+    """A Deployment of one pod that runs on a node, and its ScaledObject."""
+    c.namespace("mock-app")
+    labels = {"app": "model"}
+    c.api.create("/apis/apps/v1/namespaces/mock-app/deployments", {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "model"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels}, "spec": {"containers": [{"name": "model", "image": "example.com/model:1"}]}}}})
+    trigger = {"type": "external", "metadata": {"scalerAddress": "keda-gpu-scaler.mock.svc.cluster.local:9090",
+                                                "metricName": "gpu_utilization"}}
+    c.api.create("/apis/keda.sh/v1alpha1/namespaces/mock-app/scaledobjects", {
+        "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "model"},
+        "spec": {"scaleTargetRef": {"name": "model"}, "triggers": [trigger]}})
+    [pod] = wait_until(lambda: c.objects("pods", "mock-app"), "the Deployment's pod")
+    c.run_pod("mock-app", pod["metadata"]["name"], node, "192.0.2.10", True)
+
+
+@test("mockMode, without a GPU: agent and hub as the chart starts them, with its rights, answer KEDA and show GPUs")
+def mock_answers():
+    c = cluster()
+    ports = dict(zip(("grpc.port", "exporter.port", "probes.port"), (agent.free_port() for _ in range(3))))
+    c.helm("install", "m", LINK, "-n", "mock", "--create-namespace", "--set", "mockMode.enabled=true",
+           *(w for key, port in ports.items() for w in ("--set", f"{key}={port}")))
+    rendered = chart.Objects(c.helm("get", "manifest", "m", "-n", "mock"))
+    node = "gpu-gke"
+    pods = wait_until(lambda: node in (found := c.pods_by_node("mock")) and found, "the DaemonSet's pods")
+    c.run_pod("mock", pods[node], node, own_address(), False)  # not ready, and yet the hub hears it
+    install_workload(c, node)
+    flags = [f"--kubeconfig={c.account_kubeconfig('mock', 'keda-gpu-scaler-hub')}"]
+    with program.Mounted(rendered) as mounted, program.running(rendered, mounted, keep_ports=True, node=node), \
+            program.running(rendered, mounted, "Deployment", flags) as hub:
+        def fleet():
+            page = urllib.request.urlopen(f"http://127.0.0.1:{hub['metrics-port']}/metrics", timeout=10).read().decode()
+            return page.count("\nkeda_gpu_scaler_fleet_gpu_utilization_ratio{") == 8
+        program.await_probe(f"127.0.0.1:{hub['port']}")
+        wait_until(fleet, "8 GPUs on the hub's /metrics")
+
+        def answer():  # on the metrics port, as one of the documents has it
+            done = subprocess.run([agent.PROGRAM, "call", f"127.0.0.1:{hub['metrics-port']}", "--name=model",
+                                   "--namespace=mock-app", "-m", "metricName=gpu_utilization"], capture_output=True, text=True,
+                                  check=False, env=program.environment(), timeout=60)
+            said.append(done.stdout + done.stderr)
+            return done.returncode == 0 and "gpu_utilization = 70" in done.stdout
+        said = []
+        try:
+            wait_until(answer, "an answer for the workload")
+        except agent.TestFailure as failure:
+            raise agent.TestFailure(f"{failure}\n{said[-1]}") from None
 
 
 # ---- what the server accepts ----

@@ -80,16 +80,22 @@ def durations_agree():
             equal([done.returncode, done.stderr], [0, ""], kind)
 
 
+FLAG_OF_PORT = re.compile(r"^--(port|metrics-port|probe-port)=(.*)")
+
+
 @contextlib.contextmanager
-def running(rendered, mounted, **more):
-    """The DaemonSet's container as a process on ports of its own: yields them by name."""
-    ports = {name: agent.free_port() for name in ("port", "metrics-port", "probe-port")}
-    words = [re.sub(r"^--(port|metrics-port|probe-port)=.*", lambda m: f"--{m[1]}={ports[m[1]]}", w)
-             for w in mounted.here(rendered.args("DaemonSet"))]
-    words = [f"--nvml-library={agent.NVMLSIM}" if w.startswith("--nvml-library") else w for w in words]
-    env = {k: mounted.here([v])[0] for k, v in rendered.env("DaemonSet").items() if v}
-    with open(mounted.path / "log", "wb") as log:
-        process = agent.spawn([agent.PROGRAM, *words], env=environment(NODE_NAME="n", **env, **more),
+def running(rendered, mounted, kind="DaemonSet", flags=(), keep_ports=False, node="n"):
+    """A workload's container as a process, on ports of its own unless keep_ports: yields them by flag."""
+    words, ports = [], {}
+    for word in mounted.here(rendered.args(kind)):
+        port = FLAG_OF_PORT.match(word)
+        if port:
+            ports[port[1]] = int(port[2]) if keep_ports else agent.free_port()
+            word = f"--{port[1]}={ports[port[1]]}"
+        words.append(f"--nvml-library={agent.NVMLSIM}" if word.startswith("--nvml-library") else word)
+    env = {k: mounted.here([v])[0] for k, v in rendered.env(kind).items() if v}
+    with open(mounted.path / f"{kind}.log", "wb") as log:
+        process = agent.spawn([agent.PROGRAM, *words, *flags], env=environment(NODE_NAME=node, POD_NAME=kind.lower(), **env),
                               stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         yield ports
@@ -144,6 +150,17 @@ def tls_passes_helm_test():
         equal(probe(address, *mounted.here(words[2:]), "--tls-server-name=other.gpu.svc").returncode, 2, "another name")
         equal(probe(address).returncode, 2, "without TLS")
         await_probe(f"127.0.0.1:{ports['probe-port']}")
+
+
+@test("tls.clientCA: agents take the hub's certificate, and nobody without one")
+def agents_take_hubs():
+    rendered = with_set("tls.mode=selfSigned", "tls.clientCA.secretName=keda", "mockMode.enabled=true")
+    flags = dict(a.lstrip("-").partition("=")[::2] for a in rendered.args("Deployment") if a.startswith("--agents-tls-"))
+    with Mounted(rendered) as mounted, running(rendered, mounted) as ports:
+        words = mounted.here(f"--{name.removeprefix('agents-')}={value}" for name, value in flags.items())
+        await_probe(f"127.0.0.1:{ports['port']}", *words)
+        without = [w for w in words if not w.startswith(("--tls-cert", "--tls-key"))]
+        check(probe(f"127.0.0.1:{ports['port']}", *without).returncode != 0, "asked without a certificate")
 
 
 @test("helm test asks the Service's own address, and the metrics port where gRPC wants a certificate that it has not")
