@@ -22,7 +22,7 @@ def _arguments():
     parser = argparse.ArgumentParser(prog="test/e2e/run", description="The real KEDA and HPA against our agent.")
     parser.add_argument("--tool", action="append", default=[], metavar="NAME=FOLDER", help=argparse.SUPPRESS)
     parser.add_argument("--list", action="store_true", help="print the scenarios' names and titles, run nothing")
-    parser.add_argument("--at-once", type=int, default=3, metavar="N", help="scenarios at the same time (default 3)")
+    parser.add_argument("--at-once", type=int, default=5, metavar="N", help="scenarios at the same time (default 5)")
     parser.add_argument("--hold", action="store_true", help="keep the bench up after the run, until interrupted")
     parser.add_argument("scenario", nargs="*", help="names of scenarios (default: all)")
     return parser.parse_args()

@@ -1,20 +1,18 @@
-"""What a hub may do in the cluster: a ServiceAccount with the least rights that it needs, and its token for a process."""
+"""What a hub may do in the cluster: a ServiceAccount with the rights that the chart gives, and its token for a process."""
 
 import threading
 
-from . import kubeconfig
+from . import kubeconfig, settings
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 NAMESPACE, ACCOUNT = "gpu-scaler", "keda-gpu-scaler-hub"
-_READ = ["get", "list", "watch"]
+_CHART = settings.ROOT / "deploy/helm/keda-gpu-scaler/templates/rbac.yaml"
 
-CLUSTER_RULES = [
-    {"apiGroups": ["*"], "resources": ["*/scale"], "verbs": ["get"]},
-    {"apiGroups": [""], "resources": ["pods"], "verbs": _READ},
-    {"apiGroups": ["keda.sh"], "resources": ["scaledobjects", "scaledjobs"], "verbs": _READ},
-    {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": _READ},
-]
-OWN_RULES = [{"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _READ}]
+
+def _rules(kind):
+    """The text of the rules of the chart's ClusterRole or Role; they are the same with any values."""
+    document = next(text for text in _CHART.read_text().split("\n---\n") if f"\nkind: {kind}\n" in f"\n{text}\n")
+    return "rules:\n" + document.split("\nrules:\n", 1)[1]
 
 
 class Access:
@@ -36,17 +34,18 @@ class Access:
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         accounts = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
         api.apply(f"{accounts}/{ACCOUNT}", {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}})
-        self._bind("ClusterRole", f"{_RBAC}/clusterroles", f"{_RBAC}/clusterrolebindings", CLUSTER_RULES)
-        self._bind("Role", f"{_RBAC}/namespaces/{NAMESPACE}/roles", f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings", OWN_RULES)
+        self._bind("ClusterRole", f"{_RBAC}/clusterroles", f"{_RBAC}/clusterrolebindings")
+        self._bind("Role", f"{_RBAC}/namespaces/{NAMESPACE}/roles", f"{_RBAC}/namespaces/{NAMESPACE}/rolebindings")
         answer = api.create(f"{accounts}/{ACCOUNT}/token", {
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}})
         path = self._plane.work / "hub.token"
         path.write_text(answer["status"]["token"])
         return path
 
-    def _bind(self, kind, roles, bindings, rules):
+    def _bind(self, kind, roles, bindings):
         head = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": ACCOUNT}}
-        self._plane.api.apply(f"{roles}/{ACCOUNT}", {**head, "kind": kind, "rules": rules})
+        text = f"apiVersion: {head['apiVersion']}\nkind: {kind}\nmetadata: {{name: {ACCOUNT}}}\n{_rules(kind)}\n"
+        self._plane.api.apply(f"{roles}/{ACCOUNT}", text.encode())
         self._plane.api.apply(f"{bindings}/{ACCOUNT}", {
             **head, "kind": f"{kind}Binding",
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": ACCOUNT},

@@ -16,3 +16,8 @@ def workload_trigger(hub, **keys):
     """Utilisation of the workload's own GPUs, 50 per replica, over a window that is short beside the scenarios' waits."""
     return {"scalerAddress": hub.address, "metricType": "gpu_utilization", "targetValue": "50", "window": "4",
             "activationThreshold": "5", "activationWindow": "5", **keys}
+
+
+# For what must not dip at all: the HPA follows each fall at once.
+NO_STABILIZATION = {"advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
+    "scaleDown": {"stabilizationWindowSeconds": 0}}}}}

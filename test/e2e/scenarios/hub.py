@@ -136,3 +136,39 @@ def time_sliced_pods(context):
     context.holds("1 replica of the light one", lambda v: v.replicas == 1, 6, of=light)
     context.expect({slot.gpu for slot in context.pods.of("light")[0].slots} & context.pods.of("heavy")[0].gpus,
                    "the two workloads to share a GPU")
+
+
+@scenario("a trigger of three keys, all else by default: up with the demand, and down")
+def shortest_trigger(context):
+    context.nodes(2, gpus=5)
+    hub = context.hub()
+    workload = context.workload(replicas=3, gpus=1)
+    demand = context.demand(workload, 390)
+    workload.scale({"scalerAddress": hub.address, "metricType": "gpu_utilization", "targetValue": "70"})
+    context.until("6 replicas, where each is at 65 %", lambda v: v.replicas == 6)
+    context.until_served(workload, 6)
+    context.holds("6 replicas", lambda v: v.replicas == 6, 20)
+    context.note("demand for 2")
+    demand.total = 135
+    context.until("2 replicas", lambda v: v.replicas == 2)
+    context.holds("2 replicas", lambda v: v.replicas == 2, 10)
+
+
+@scenario("idle means zero, but not while a pod loads; from zero the answer is 0 and no error")
+def idle_and_loading(context):
+    context.nodes(1, gpus=4)
+    context.pods.ready_s = 14
+    hub = context.hub()
+    workload = context.workload(replicas=2, gpus=1)
+    demand = context.demand(workload, 45)
+    workload.scale(workload_trigger(hub), minimum=0)
+    context.holds("2 replicas while they load, longer than the cooldown", lambda v: v.replicas == 2, 13)
+    context.until("both to serve", lambda v: len(context.pods.serving()) == 2 and v.active == "True")
+    context.until("1 replica at 45 %", lambda v: v.replicas == 1 and len(context.pods.of()) == 1)
+    context.note("idle")
+    demand.total = 0
+    context.until("no replica", lambda v: v.replicas == 0)
+    context.until("no pod", lambda v: not context.pods.of())
+    value, error = context.questions(hub.address, workload, workload_trigger(hub)).value()
+    context.expect(value == 0 and not error, f"0 and no error at zero replicas, got {value} {error}")
+    context.expect(workload.view().ready == "True", "the ScaledObject to stay Ready")

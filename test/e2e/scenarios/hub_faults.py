@@ -4,7 +4,7 @@ import statistics
 
 from rig.scenario import scenario
 
-from .common import workload_trigger
+from .common import NO_STABILIZATION, workload_trigger
 
 
 def _steady(context, workload, hub, replicas, keys=None, **spec):
@@ -28,7 +28,7 @@ def agent_dies_at_peak(context):
     nodes = context.nodes(3, gpus=6)
     hub = context.hub()
     workload = context.workload(replicas=6, gpus=1)
-    demand = _steady(context, workload, hub, 6)
+    demand = _steady(context, workload, hub, 6, **NO_STABILIZATION)
     context.note("the agent of one node is killed")
     nodes[1].agent.kill()
     nodes[1].is_open = False
@@ -77,7 +77,7 @@ def agent_hangs(context):
     nodes = context.nodes(2, gpus=4)
     hub = context.hub()
     workload = context.workload(replicas=4, gpus=1)
-    demand = _steady(context, workload, hub, 4)
+    demand = _steady(context, workload, hub, 4, **NO_STABILIZATION)
     context.note("one agent hangs")
     nodes[0].agent.freeze()
     context.holds("4 replicas", lambda v: v.replicas == 4, 12)
@@ -113,7 +113,7 @@ def api_server_away(context):
     way = context.forwarder(context.cluster.api_port)
     hub = context.hub(server=f"https://{way.address}")
     workload = context.workload(replicas=4, gpus=1)
-    demand = _steady(context, workload, hub, 4)
+    demand = _steady(context, workload, hub, 4, **NO_STABILIZATION)
     context.note("the hub no longer reaches the API server")
     way.block()
     context.holds("4 replicas by a value", lambda v: v.replicas == 4 and v.scaling_active == "ValidMetricFound", 20)
@@ -124,3 +124,26 @@ def api_server_away(context):
     context.note("the API server is back; demand for 6")
     way.unblock()
     context.until("6 replicas", lambda v: v.replicas == 6)
+
+
+@scenario("the API server is away from the hub while the demand rises: up by what is known, and never down again")
+def api_server_away_at_a_rise(context):
+    context.nodes(2, gpus=6)
+    way = context.forwarder(context.cluster.api_port)
+    hub = context.hub(server=f"https://{way.address}")
+    workload = context.workload(replicas=4, gpus=1)
+    demand = _steady(context, workload, hub, 4, **NO_STABILIZATION)
+    context.note("the hub no longer reaches the API server; demand for 8")
+    way.block()
+    demand.total = 400
+    context.until("more replicas, by the four pods that are known", lambda v: v.replicas >= 6)
+    highest = [6]
+
+    def keeps(view):
+        highest[0] = max(highest[0], view.replicas)
+        return view.replicas == highest[0]
+    context.holds("no pod taken away: the new ones are not known, and their load is not seen", keeps, 20)
+    context.note("the API server is back")
+    way.unblock()
+    context.until("8 replicas", lambda v: keeps(v) and v.replicas == 8)
+    context.holds("8 replicas", lambda v: v.replicas == 8, 8)

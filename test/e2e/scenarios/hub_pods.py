@@ -2,7 +2,7 @@
 
 from rig.scenario import scenario
 
-from .common import workload_trigger
+from .common import NO_STABILIZATION
 from .hub_faults import _measured, _steady
 
 
@@ -11,7 +11,7 @@ def pods_rescheduled(context):
     nodes = context.nodes(3, gpus=6)
     hub = context.hub()
     workload = context.workload(replicas=6, gpus=1)
-    _steady(context, workload, hub, 6)
+    _steady(context, workload, hub, 6, **NO_STABILIZATION)
     for node in nodes[:2]:
         context.note(f"{node.name} is drained")
         node.is_open = False
@@ -62,7 +62,7 @@ def rollout_with_surge(context):
     context.pods.ready_s = 2
     hub = context.hub()
     workload = context.workload(replicas=4, gpus=1, surge=1)
-    demand = _steady(context, workload, hub, 4)
+    demand = _steady(context, workload, hub, 4, **NO_STABILIZATION)
     demand.total = 208
     context.holds("4 replicas at 52 %", lambda v: v.replicas == 4, 6)
     for version in ("2", "3"):

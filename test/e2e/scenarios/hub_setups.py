@@ -4,7 +4,7 @@ import socket
 
 from rig.scenario import scenario
 
-from .common import is_close, workload_trigger
+from .common import NO_STABILIZATION, is_close, workload_trigger
 from .hub_faults import _measured, _steady
 
 
@@ -62,7 +62,7 @@ def two_hubs(context):
     front = context.forwarder(*[hub.port for hub in hubs])
     workload = context.workload(replicas=5, gpus=1)
     address = f"localhost:{front.port}"
-    _steady(context, workload, hubs[0], 5, {"scalerAddress": address})
+    _steady(context, workload, hubs[0], 5, {"scalerAddress": address}, **NO_STABILIZATION)
     metadata = workload_trigger(front, scalerAddress=address)
     answers = [context.questions(hub.address, workload, metadata) for hub in hubs]
     context.wait_for("both hubs to give one answer", lambda: answers[0].value() == answers[1].value() == (240, ""))
@@ -83,7 +83,7 @@ def hub_restarts_at_peak(context):
     context.nodes(2, gpus=4)
     hub = context.hub()
     workload = context.workload(replicas=5, gpus=1)
-    demand = _steady(context, workload, hub, 5, kind="external-push")
+    demand = _steady(context, workload, hub, 5, kind="external-push", **NO_STABILIZATION)
     for how, end in (("stopped", hub.stop), ("killed", hub.kill)):
         context.note(f"the hub is {how}")
         end()
