@@ -39,6 +39,7 @@ struct gpu_processes {
     size_t n_listed;
     int64_t next_list_ns;
     uint64_t since_us;    /* samples of utilisation after this are new; wall clock */
+    uint64_t sampled_us;  /* of the newest sample ever seen; 0 = none */
     uint8_t absent_lists; /* bits of enum nvml_process_kind: the driver has no such list; not asked again */
     bool is_utilization_absent, is_utilization_asked;
 };

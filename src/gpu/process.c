@@ -5,6 +5,8 @@
 #include <string.h>
 
 static const int64_t shortest_limit_ns = 5 * NS_PER_S;
+/* Drivers sample six times a second, some boards once: with shorter cycles none that is new is not nobody. */
+static const uint64_t sampling_us = 1000000;
 
 static void publish(struct gpu_core *core, const struct gpu_device *d, struct snapshot_device *place)
 {
@@ -15,7 +17,7 @@ void gpu_process_reset(struct gpu_device *d)
 {
     struct gpu_processes *p = &d->processes;
     p->next_list_ns = 0;
-    p->since_us = 0;
+    p->since_us = p->sampled_us = 0;
     p->absent_lists = 0;
     p->is_utilization_absent = p->is_utilization_asked = false;
 }
@@ -273,6 +275,12 @@ static uint64_t since_us(const struct gpu_core *core, const struct gpu_processes
     return now_us > cycle_us ? now_us - cycle_us : 0;
 }
 
+/* Is the next sample still to come? */
+static bool awaits_sample(const struct gpu_processes *p, uint64_t now_us)
+{
+    return p->sampled_us <= now_us && now_us - p->sampled_us < sampling_us;
+}
+
 static void note_newest(struct gpu_core *core, struct gpu_processes *p, uint64_t now_us)
 {
     uint64_t newest_us = 0;
@@ -280,6 +288,7 @@ static void note_newest(struct gpu_core *core, struct gpu_processes *p, uint64_t
         if (core->samples.items[i].time_us > newest_us)
             newest_us = core->samples.items[i].time_us;
     p->since_us = newest_us > 0 ? newest_us : now_us;
+    p->sampled_us = newest_us > 0 ? newest_us : p->sampled_us;
 }
 
 static int compare_usages(const void *left, const void *right)
@@ -366,6 +375,8 @@ static void read_usages(struct gpu_core *core, struct gpu_device *d)
         rc =
             nvml_read_process_utilization(core->nvml, d->handle, since_us(core, &d->processes, now_us), &core->samples);
         d->processes.is_utilization_asked = true;
+        if (rc == NVML_RC_SUCCESS && core->samples.len == 0 && awaits_sample(&d->processes, now_us))
+            return; /* what was known stands, with its time */
     }
     if (rc == NVML_RC_SUCCESS) {
         note_newest(core, &d->processes, now_us);

@@ -156,6 +156,31 @@ static void test_a_process_without_a_sample_did_nothing(void **state)
     assert_int_equal(b.latest->sampler.errors, 0);
 }
 
+/* Cycles of 200 ms, samples every 600 ms: without a new one nothing is new. */
+static void test_between_samples_what_is_known_stands_for_a_second(void **state)
+{
+    (void)state;
+    BENCH b;
+    init(&b, 1);
+    b.core->config.period_ns = 200 * NS_PER_MS;
+    add(&b, 0, COMPUTE, 100, MIB);
+    int64_t taken_ns = 0;
+    for (int i = 0; i < 12; i++) {
+        if (i % 3 == 0)
+            sample(&b, 0, 100, 60 + (uint32_t)i);
+        int64_t began_ns = bench_now_ns;
+        bench_cycle(&b);
+        bench_now_ns = began_ns + 200 * NS_PER_MS;
+        taken_ns = i % 3 == 0 ? began_ns : taken_ns;
+        assert_true(process(&b, 0, 100)->has_utilization);
+        assert_double_same(process(&b, 0, 100)->utilization, 60 + i / 3 * 3);
+        assert_int_equal(bench_gpu(&b, 0)->process_utilization.taken_ns, taken_ns);
+    }
+    bench_now_ns += NS_PER_S;
+    bench_cycle(&b);
+    assert_double_same(process(&b, 0, 100)->utilization, 0);
+}
+
 static void test_usage_is_kept_when_the_list_is_read_again(void **state)
 {
     (void)state;
@@ -607,6 +632,7 @@ int main(void)
         cmocka_unit_test(test_lists_are_read_every_five_seconds_and_usage_each_cycle),
         cmocka_unit_test(test_the_lists_of_different_gpus_fall_into_different_cycles),
         cmocka_unit_test(test_a_process_without_a_sample_did_nothing),
+        cmocka_unit_test(test_between_samples_what_is_known_stands_for_a_second),
         cmocka_unit_test(test_usage_is_kept_when_the_list_is_read_again),
         cmocka_unit_test(test_only_what_is_newer_than_the_newest_sample_is_asked_for),
         cmocka_unit_test(test_a_wall_clock_that_is_set_hides_nothing),
