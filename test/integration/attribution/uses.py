@@ -210,7 +210,11 @@ def moving():
         for number, name in ((1, "a"), (2, "b"), (3, "c")):
             node.name(number, "ml", name)
         with Agent(scenario, "--pod-resources=", *node.flags()) as agent:
-            wait_until(lambda: len(agent.page().get(MEMORY, {})) == 5 and len(agent.page().get(LOAD, {})) == 5, "all processes")
+            def is_told():
+                page = agent.page()
+                shown = sums(page, *utilization) if len(page.get(MEMORY, {})) == len(page.get(LOAD, {})) == 5 else []
+                return shown and all(pods > 0 for pods, _, _ in shown)  # there are no samples of before the driver's start
+            wait_until(is_told, "what all processes do")
             seen = set()
             while len(seen) < 8:  # other loads each time: the second GPU's rise by one in a second
                 page = agent.page()
