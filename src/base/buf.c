@@ -99,6 +99,13 @@ void buf_consume(struct buf *b, size_t len)
     b->len -= len;
 }
 
+void buf_make_printable(struct buf *b, size_t from)
+{
+    for (size_t i = from; i < b->len; i++)
+        if (((unsigned char)b->data[i] < 0x20 && b->data[i] != '\n') || b->data[i] == 0x7F)
+            b->data[i] = '?';
+}
+
 const char *buf_cstr(struct buf *b)
 {
     if (!b->data)

@@ -32,6 +32,9 @@ void buf_advance(struct buf *b, size_t len);
 /* Drop the first `len` bytes (at most all). */
 void buf_consume(struct buf *b, size_t len);
 
+/* Bytes from there on that could command a terminal (controls, but for newlines) become '?'. */
+void buf_make_printable(struct buf *b, size_t from);
+
 /* The content as a NUL-terminated string, owned by the buffer, valid until the next change. Never NULL. */
 const char *buf_cstr(struct buf *b);
 

@@ -56,6 +56,12 @@ static void begin_text(struct net_get_response *response)
     response->content_type = "text/plain; charset=utf-8";
 }
 
+/* Names and reasons are those of agents and drivers. */
+static void end_text(struct net_get_response *response)
+{
+    buf_make_printable(&response->body, 0);
+}
+
 static double seconds_since(const struct hub *h, int64_t then_ns)
 {
     return (double)(net_now_ns(h->loop) - then_ns) / (double)NS_PER_S;
@@ -132,6 +138,7 @@ static void nodes_page(void *context, const struct net_get_request *request, str
                              "NODE                         STATE       DRIVER     HEARD s  GPUS  HOLDERS\n");
         for (size_t i = 0; i < n; i++)
             node_row(&response->body, h, nodes[i]);
+        end_text(response);
         return;
     }
     struct json j;
@@ -245,8 +252,10 @@ static void gpus_page(void *context, const struct net_get_request *request, stru
             else
                 gpu_json(&j, h, nodes[i], &nodes[i]->devices[k]);
         }
-    if (is_text)
+    if (is_text) {
+        end_text(response);
         return;
+    }
     json_array_end(&j);
     end_json(&j, response);
 }
@@ -380,6 +389,7 @@ static void workloads_page(void *context, const struct net_get_request *request,
         (void)buf_append_str(&response->body, "SCALEDOBJECT                         METRIC                        "
                                               "REPLICAS     VALUE    TARGET  ACTIVE  PROBLEM\n");
         cluster_each(h->cluster, workload_row, &walk);
+        end_text(response);
         return;
     }
     begin_json(&j, h, response);

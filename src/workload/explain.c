@@ -330,14 +330,6 @@ static void put_pods(const struct workload_facts *facts, const struct workload_a
     put_places(a, out);
 }
 
-/* Names and reasons come from elsewhere: nothing in them may command a terminal. */
-static void make_printable(struct buf *out, size_t from)
-{
-    for (size_t i = from; i < out->len; i++)
-        if (((unsigned char)out->data[i] < 0x20 && out->data[i] != '\n') || out->data[i] == 0x7F)
-            out->data[i] = '?';
-}
-
 void workload_explain_text(const struct workload_facts *facts, const struct workload_answer *answer, struct buf *out)
 {
     size_t from = out->len;
@@ -355,7 +347,7 @@ void workload_explain_text(const struct workload_facts *facts, const struct work
     each_warning(answer, put_warning, out);
     if (facts)
         workload_lint(facts, answer->trigger, put_lint, out);
-    make_printable(out, from);
+    buf_make_printable(out, from); /* names and reasons come from elsewhere */
 }
 
 /* ---- JSON ---- */

@@ -26,6 +26,19 @@ static void test_copies_end_with_nul(void **state)
     assert_string_equal(none, "");
 }
 
+static void test_text_of_others_cannot_command_a_terminal(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf b;
+    buf_init(&b, 100);
+    buf_make_printable(&b, 0);
+    (void)buf_append_str(&b, "a\tb");
+    size_t from = b.len;
+    (void)buf_append_str(&b, "node\x1b[2J\r\x7f\n\xc3\xa9");
+    buf_make_printable(&b, from);
+    assert_string_equal(buf_cstr(&b), "a\tbnode?[2J??\n\xc3\xa9");
+}
+
 static void test_buffer_takes_exactly_its_ceiling(void **state)
 {
     (void)state;
@@ -212,6 +225,7 @@ int main(void)
         cmocka_unit_test(test_new_memory_is_zeroed_and_never_null),
         cmocka_unit_test(test_copies_end_with_nul),
         cmocka_unit_test(test_buffer_takes_exactly_its_ceiling),
+        cmocka_unit_test(test_text_of_others_cannot_command_a_terminal),
         cmocka_unit_test(test_buffer_over_its_ceiling_takes_nothing_more_until_reset),
         cmocka_unit_test(test_huge_appends_do_not_wrap_around),
         cmocka_unit_test(test_empty_buffer_is_an_empty_string),
