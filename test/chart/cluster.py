@@ -422,6 +422,22 @@ def runtime_class():
     c.api.delete("/apis/node.k8s.io/v1/runtimeclasses/nvidia")
 
 
+@test("clusterLookups=false, rbac.create=false: installed with rights in the namespace alone")
+def namespace_rights():
+    c = cluster()
+    c.namespace("tenant")
+    c.kubectl("create", "-n", "tenant", "serviceaccount", "tenant")
+    c.api.create("/apis/rbac.authorization.k8s.io/v1/namespaces/tenant/roles", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "all"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]})
+    c.kubectl("create", "-n", "tenant", "rolebinding", "all", "--role=all", "--serviceaccount=tenant:tenant")
+    mine = c.account_kubeconfig("tenant", "tenant")
+    words = ["install", "t", CHART, "-n", "tenant", "--set", "rbac.create=false,tls.mode=selfSigned"]
+    done = chart.run([chart.HELM, *words], mine)
+    check(done.returncode != 0 and "forbidden" in done.stderr, f"the lookups are not what needs rights: {done.stderr}")
+    chart.helm(*words, "--set", "clusterLookups=false", kubeconfig=mine)
+
+
 # ---- warnings ----
 
 def warns(pairs, word, level):

@@ -24,7 +24,7 @@
 {{- if not .Values.mockMode.enabled -}}
 {{- if ne (.Values.runtimeClassName | default "" | toString) "auto" -}}
 {{- .Values.runtimeClassName -}}
-{{- else if and (not .Values.nvmlHostMounts.enabled) (lookup "node.k8s.io/v1" "RuntimeClass" "" "nvidia") -}}
+{{- else if and .Values.clusterLookups (not .Values.nvmlHostMounts.enabled) (lookup "node.k8s.io/v1" "RuntimeClass" "" "nvidia") -}}
 nvidia
 {{- end -}}
 {{- end -}}

@@ -5,7 +5,7 @@
 {{- $all := list -}}
 {{- $isMock := .Values.mockMode.enabled -}}
 {{- $hasTls := include "keda-gpu-scaler.hasTls" . -}}
-{{- $hasCluster := lookup "v1" "Namespace" "" "kube-system" -}}
+{{- $hasCluster := and .Values.clusterLookups (lookup "v1" "Namespace" "" "kube-system") -}}
 {{- if $isMock -}}
 {{- $all = append $all "mockMode: every GPU is simulated. KEDA scales on made-up numbers." -}}
 {{- else -}}
