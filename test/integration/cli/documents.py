@@ -92,8 +92,8 @@ def configuration_environment():
 def no_unknown_flags():
     known = {name for command in COMMANDS for name in flags(command)} | {"help", "version", "name"}
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        others = r"(?:docker|helm|podman|skopeo) "  # lines of shells, and in the text
-        ours = re.sub(rf"^{others}.*$|`{others}[^`]*`|`--set [^`]*`", "", path.read_text(), flags=re.MULTILINE)
+        others = r"(?:cosign|docker|helm|podman|skopeo) "  # lines of shells, and in the text
+        ours = re.sub(rf"^{others}.*$|`{others}[^`]*`|`--set [^`]*`", "", path.read_text().replace("\\\n", ""), flags=re.MULTILINE)
         for name in re.findall(r"--([a-z][a-z-]+)", ours):
             check(name in known, f"{path.name}: --{name}")
 
