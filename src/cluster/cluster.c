@@ -361,6 +361,10 @@ static void start_list(struct cluster *c, struct cluster_list *list, enum kube_k
 
 void cluster_reload(struct cluster *c)
 {
+    uint64_t generation = trigger_cache_generation(c->config.triggers);
+    if (generation == c->generation) /* what is remembered of triggers is not lost with each new certificate */
+        return;
+    c->generation = generation;
     for (size_t i = 0; i < c->workloads.len; i++)
         cluster_workload_reload(c->workloads.items[i]);
 }
@@ -430,6 +434,7 @@ struct cluster *cluster_new(const struct cluster_config *config)
     c->jobs = map_new(OBJECTS_MAX, NULL);
     c->hpas_by_name = map_new(OBJECTS_MAX, cluster_free_hpa);
     c->by_name = map_new(OBJECTS_MAX, cluster_workload_free);
+    c->generation = trigger_cache_generation(config->triggers);
     c->tracked = metric_only(metric_register(config->metrics, &tracked_desc));
     start_list(c, &c->scaled_objects, KUBE_SCALED_OBJECT, "scaledobjects", on_scaled_object, on_scaled_object_gone);
     start_list(c, &c->scaled_jobs, KUBE_SCALED_JOB, "scaledjobs", on_scaled_job, on_scaled_job_gone);

@@ -29,7 +29,8 @@ struct cluster_config {
 struct cluster *cluster_new(const struct cluster_config *config);
 void cluster_free(struct cluster *c); /* accepts NULL */
 
-/* The settings of triggers have changed: those parsed before are forgotten, what ScaledObjects ask is expected anew. */
+/* The settings of triggers were read anew: if they have changed, those parsed before are forgotten, and what
+ * ScaledObjects ask is expected anew. */
 void cluster_reload(struct cluster *c);
 
 /* Were the lists of ScaledObjects and HPAs complete once, or may they not be read? */

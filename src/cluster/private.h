@@ -44,6 +44,7 @@ struct cluster {
     struct net_timer *second;
     struct net_timer *soon; /* runs while a workload has been touched */
     size_t n_touched;
+    uint64_t generation;    /* of the settings of triggers */
     struct net_timer *look; /* at some of the workloads' memories */
     size_t look_step;       /* the next of LOOK_STEPS */
     int64_t looked_ns;

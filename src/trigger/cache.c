@@ -6,6 +6,7 @@
 
 struct trigger_cache {
     struct trigger_settings settings;
+    uint64_t generation; /* of the settings */
     struct map *triggers;
 };
 
@@ -30,10 +31,35 @@ void trigger_cache_free(struct trigger_cache *cache)
     free(cache);
 }
 
+static bool is_same_entry(const struct trigger_default *a, const struct trigger_default *b)
+{
+    bool is_same_target = !(a->target < b->target) && !(a->target > b->target);
+    return strcmp(a->name, b->name) == 0 && a->has_target == b->has_target && is_same_target &&
+           a->has_aggregation == b->has_aggregation && a->aggregation == b->aggregation &&
+           a->has_gpu_index == b->has_gpu_index && a->gpu_index == b->gpu_index;
+}
+
+static bool are_same(const struct trigger_settings *a, const struct trigger_settings *b)
+{
+    bool is_same = a->default_scope == b->default_scope && a->n_defaults == b->n_defaults;
+    for (size_t i = 0; is_same && i < a->n_defaults; i++)
+        is_same = is_same_entry(&a->defaults[i], &b->defaults[i]);
+    return is_same;
+}
+
 void trigger_cache_flush(struct trigger_cache *cache, const struct trigger_settings *settings)
 {
-    map_clear(cache->triggers);
+    bool is_same = are_same(&cache->settings, settings);
     cache->settings = *settings;
+    if (is_same)
+        return;
+    cache->generation++;
+    map_clear(cache->triggers);
+}
+
+uint64_t trigger_cache_generation(const struct trigger_cache *cache)
+{
+    return cache->generation;
 }
 
 size_t trigger_cache_len(const struct trigger_cache *cache)

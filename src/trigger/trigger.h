@@ -164,12 +164,14 @@ struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const 
 struct trigger *trigger_ref(struct trigger *t);
 void trigger_unref(struct trigger *t);
 
-/* Parsed once per distinct text. A refusal is not cached. Flush after the settings changed: the entries that they point
- * to are the caller's and must live until then. */
+/* Parsed once per distinct text. A refusal is not cached. Flush after the settings were read anew: the entries that
+ * they point to are the caller's and must live until then. Where they say the same as before, triggers stay. */
 struct trigger_cache;
 struct trigger_cache *trigger_cache_new(const struct trigger_settings *settings, size_t max_entries);
 void trigger_cache_free(struct trigger_cache *cache);
 void trigger_cache_flush(struct trigger_cache *cache, const struct trigger_settings *settings);
+/* Another number: the settings have changed since. */
+uint64_t trigger_cache_generation(const struct trigger_cache *cache);
 /* A reference for the caller, or NULL and an error as trigger_parse. */
 struct trigger *trigger_cache_get(struct trigger_cache *cache, const struct trigger_pair *pairs, size_t n,
                                   struct err *e);

@@ -597,7 +597,14 @@ static void test_a_reload_leaves_each_trigger_once(void **state)
     struct world *w = *state;
     tell_scaled_object(w, "ml", "web", our_address);
     struct trigger *old = parse(w, "50");
-    trigger_cache_flush(w->triggers, &world_settings);
+    struct workload_memory *before = cluster_memory(cluster_find(w->cluster, "ml", "web"), old);
+    trigger_cache_flush(w->triggers, &world_settings); /* as they were: nothing is forgotten */
+    cluster_reload(w->cluster);
+    assert_ptr_equal(cluster_memory(cluster_find(w->cluster, "ml", "web"), old), before);
+    static const struct trigger_default entry = {.name = "other"};
+    static const struct trigger_settings settings = {
+        .default_scope = TRIGGER_WORKLOAD, .defaults = &entry, .n_defaults = 1};
+    trigger_cache_flush(w->triggers, &settings);
     cluster_reload(w->cluster);
     assert_int_equal(n_memories(w), 1);
     struct trigger *t = parse(w, "50");

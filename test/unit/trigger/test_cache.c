@@ -82,6 +82,33 @@ static void test_ceiling_holds_and_triggers_in_use_live_on(void **state)
     assert_ptr_not_equal(again, first);
 }
 
+static void test_flush_with_settings_that_say_the_same_keeps_triggers(void **state)
+{
+    (void)state;
+    const struct trigger_default entry = {.name = "load", .has_target = true, .target = 55};
+    struct trigger_default others[] = {entry, entry, entry};
+    others[1].target = 56;
+    (void)snprintf(others[2].name, sizeof(others[2].name), "loads");
+    CACHE_AUTO cache = trigger_cache_new(&(struct trigger_settings){TRIGGER_NODE, &entry, 1}, 8);
+    TRIGGER_AUTO t = get(cache, METADATA("metricType", "gpu_utilization", "metricName", "load"));
+    uint64_t generation = trigger_cache_generation(cache);
+    trigger_cache_flush(cache, &(struct trigger_settings){TRIGGER_NODE, &others[0], 1});
+    assert_ptr_equal(trigger_cache_settings(cache)->defaults, &others[0]);
+    assert_int_equal(trigger_cache_len(cache), 1);
+    assert_int_equal(trigger_cache_generation(cache), generation);
+    const struct trigger_settings changes[] = {{TRIGGER_NODE, &others[1], 1},
+                                               {TRIGGER_NODE, &others[2], 1},
+                                               {TRIGGER_NODE, NULL, 0},
+                                               {TRIGGER_WORKLOAD, NULL, 0}};
+    for (size_t i = 0; i < ARRAY_LEN(changes); i++) {
+        trigger_cache_flush(cache, &changes[i]);
+        assert_int_equal(trigger_cache_len(cache), 0);
+        assert_int_equal(trigger_cache_generation(cache), generation + 1 + i);
+        TRIGGER_AUTO again = get(cache, METADATA("metricType", "gpu_utilization", "metricName", "load"));
+        assert_ptr_not_equal(again, t);
+    }
+}
+
 static void test_flush_takes_the_new_settings(void **state)
 {
     (void)state;
@@ -123,6 +150,7 @@ int main(void)
         cmocka_unit_test(test_of_two_faults_the_same_is_named_in_any_order),
         cmocka_unit_test(test_ceiling_holds_and_triggers_in_use_live_on),
         cmocka_unit_test(test_flush_takes_the_new_settings),
+        cmocka_unit_test(test_flush_with_settings_that_say_the_same_keeps_triggers),
         cmocka_unit_test(test_oversized_metadata_is_refused_without_being_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
