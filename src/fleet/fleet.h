@@ -63,9 +63,10 @@ enum fleet_node_state {
 const char *fleet_node_state_name(enum fleet_node_state state);
 
 struct fleet_node {
-    const char *name;    /* as the agent says, before that as the program expected; "" unknown */
-    const char *address; /* of its agent */
-    const char *version; /* of its agent; "" unknown */
+    const char *name;     /* as the agent says, before that as the program expected; "" unknown */
+    const char *expected; /* name as the program expected it; "" unknown */
+    const char *address;  /* of its agent */
+    const char *version;  /* of its agent; "" unknown */
     enum fleet_node_state state;
     char text[SNAPSHOT_TEXT_MAX]; /* why it is not up; "" */
     bool is_synced;               /* was ever heard in whole, and what follows is of it */

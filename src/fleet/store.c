@@ -182,7 +182,7 @@ void fleet_store_expect_name(struct fleet_store *s, const char *name)
 {
     bool is_shown = s->node.name == s->expected_name;
     char *before = s->expected_name;
-    s->expected_name = mem_strdup(name);
+    s->node.expected = s->expected_name = mem_strdup(name);
     if (is_shown)
         s->node.name = s->expected_name;
     free(before);
@@ -196,7 +196,7 @@ struct fleet_store *fleet_store_new(const char *address)
     s->n_requested = FLEET_WANTS_MAX;
     s->live = UINT64_MAX;
     s->node.address = s->address;
-    s->node.name = s->expected_name;
+    s->node.name = s->node.expected = s->expected_name;
     s->node.version = s->node.driver = s->node.driver_text = s->node.driver_version = "";
     s->node.owners = s->node.owners_text = s->node.sight = s->node.sight_text = "";
     return s;

@@ -89,6 +89,9 @@ static void on_node(void *context, const struct fleet_node *node)
     if (map_get(h->logged_states, node->address, len) == &marks[node->state])
         return;
     map_put(h->logged_states, node->address, len, &marks[node->state]);
+    if (node->state == FLEET_NODE_UP && *node->expected && strcmp(node->name, node->expected) != 0)
+        log_warn("fleet", "agent names another node than its EndpointSlice: its pods are not found; set its NODE_NAME",
+                 LOG_STR("node", node->name), LOG_STR("expected", node->expected), LOG_STR("address", node->address));
     if (node->state == FLEET_NODE_UP)
         log_info("fleet", "agent is up", LOG_STR("node", node->name), LOG_STR("address", node->address),
                  LOG_STR("version", node->version), LOG_INT("gpus", node->n_devices));

@@ -517,6 +517,7 @@ static void test_a_node_without_a_name_has_the_expected_one(void **state)
     tell_all(s, T0);
     fleet_store_expect_name(s, "worker-2");
     assert_string_equal(fleet_store_node(s)->name, "node-1");
+    assert_string_equal(fleet_store_node(s)->expected, "worker-2"); /* to be told: its pods are on worker-2 */
     apply(s, T0, .sequence = 2, .has_node = true, LIMITS, .name = "");
     assert_string_equal(fleet_store_node(s)->name, "worker-2");
     fleet_store_expect_name(s, "worker-3");
