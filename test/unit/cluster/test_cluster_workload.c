@@ -131,6 +131,22 @@ static void test_a_change_while_scale_is_read_leads_to_another_read(void **state
     assert_int_equal(facts_of(w, "ml", "web")->spec, 2);
 }
 
+static void test_an_hpa_that_moves_while_scale_is_read_leads_to_another_read_too(void **state)
+{
+    struct world *w = *state;
+    world_of_web(w, 1);
+    world_pass(w, 11);
+    assert_non_null(fake_kube.gets);
+    size_t n = fake_kube.n_gets;
+    tell_hpa("ml", "web");
+    world_pass(w, 3);
+    fake_scale(1, 1, "app=web");
+    world_pass(w, 1);
+    assert_int_equal(fake_kube.n_gets, n + 1);
+    fake_scale(2, 2, "app=web");
+    assert_int_equal(facts_of(w, "ml", "web")->spec, 2);
+}
+
 /* Seconds pass in which every read says this. */
 static void pass_with_scale(struct world *w, int seconds, int64_t spec, int64_t status)
 {
@@ -625,6 +641,7 @@ int main(void)
         TEST(test_a_hub_that_was_not_asked_for_a_while_answers_the_first_question),
         TEST(test_changes_lead_to_one_more_read_within_two_seconds),
         TEST(test_a_change_while_scale_is_read_leads_to_another_read),
+        TEST(test_an_hpa_that_moves_while_scale_is_read_leads_to_another_read_too),
         TEST(test_a_pod_more_counts_as_a_replica_before_scale_says_so),
         TEST(test_another_target_starts_from_nothing),
         TEST(test_another_selector_watches_other_pods),
