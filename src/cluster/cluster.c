@@ -12,6 +12,7 @@ enum { OBJECTS_MAX = 100000, WORKLOADS_MAX = 20000, UNLISTED_MAX = 1000 };
 enum { LOOK_STEPS = 100 };
 #define LOOK_STEP_NS (5 * NS_PER_S / LOOK_STEPS)
 #define FORGET_NS    (15 * 60 * NS_PER_S)
+#define GOES_ON_NS   (60 * NS_PER_S) /* longer than any pause between tries */
 
 static const struct metric_desc tracked_desc = {
     .name = "keda_gpu_scaler_workloads",
@@ -326,15 +327,20 @@ size_t cluster_count_scalers(const struct cluster_workload *w)
 
 /* ---- all lists ---- */
 
+static void tell_works(struct cluster_list *list)
+{
+    const struct cluster_config *config = &list->cluster->config;
+    if (list->is_told && config->told)
+        config->told(config->context, list->name, NULL);
+    list->is_told = false;
+}
+
 static void on_synced(void *context)
 {
     struct cluster_list *list = context;
-    struct cluster *c = list->cluster;
     list->is_synced = true;
     list->is_denied = false;
-    if (list->is_told && c->config.told)
-        c->config.told(c->config.context, list->name, NULL);
-    list->is_told = false;
+    tell_works(list);
 }
 
 /* No permission, and no such kind, are answers; whatever was read before is no longer known to be right. */
@@ -346,6 +352,19 @@ static void on_failed(void *context, const struct err *error)
     if (!list->is_told && c->config.told)
         c->config.told(c->config.context, list->name, error);
     list->is_told = true;
+    list->failed_ns = net_now_ns(c->config.loop);
+}
+
+bool cluster_goes_on(const struct cluster *c, const struct kube_watch *watch, int64_t failed_ns)
+{
+    int64_t now_ns = net_now_ns(c->config.loop);
+    return kube_watch_is_synced(watch) && now_ns - failed_ns > GOES_ON_NS && kube_watch_silent_ns(watch, now_ns) == 0;
+}
+
+static void look_at_list(struct cluster_list *list)
+{
+    if (list->is_told && cluster_goes_on(list->cluster, list->watch, list->failed_ns))
+        tell_works(list);
 }
 
 static void start_list(struct cluster *c, struct cluster_list *list, enum kube_kind kind, const char *name,
@@ -416,6 +435,9 @@ static void on_second(void *context)
         else
             cluster_workload_tick(w);
     }
+    look_at_list(&c->scaled_objects);
+    look_at_list(&c->scaled_jobs);
+    look_at_list(&c->hpas);
 }
 
 static void on_soon(void *context)

@@ -31,6 +31,7 @@ struct cluster_list {
     struct kube_watch *watch;
     bool is_synced, is_denied; /* denied: may not be read, or there is no such kind */
     bool is_told;              /* the failure was told, its end was not */
+    int64_t failed_ns;         /* the last one */
 };
 
 struct cluster {
@@ -94,6 +95,9 @@ void cluster_key(char key[CLUSTER_KEY_MAX], const char *ns, const char *name);
 /* Does its scalerAddress name our Service? */
 bool cluster_is_our_trigger(const struct cluster_config *config, const struct kube_trigger *t);
 const struct kube_scaled_object *cluster_find_object(const struct cluster *c, const char *ns, const char *name);
+
+/* Has a watch that failed last at failed_ns gone on since? It goes on without a new list, so nothing says so. */
+bool cluster_goes_on(const struct cluster *c, const struct kube_watch *watch, int64_t failed_ns);
 
 /* ---- workload.c ---- */
 

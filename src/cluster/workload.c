@@ -439,6 +439,8 @@ void cluster_workload_tick(struct cluster_workload *w)
         watch_pods(w, w->pod_selector);
     else
         stop_watching(w);
+    if (w->is_pods_told && w->watch && cluster_goes_on(w->cluster, w->watch, w->pods_failed_ns))
+        on_pods_synced(w);
 }
 
 void cluster_workload_look(struct cluster_workload *w)

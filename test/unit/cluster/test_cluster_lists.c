@@ -234,6 +234,28 @@ static void test_where_no_list_says_who_there_is_few_are_followed_and_no_long_na
     assert_int_equal(cluster_len(w->cluster), 0);
 }
 
+static void test_a_watch_that_goes_on_without_a_new_list_is_told_to_work(void **state)
+{
+    struct world *w = *state;
+    world_of_web(w, 0);
+    fake_kube.silent_ns = 100 * NS_PER_S;
+    fake_failed(fake_watch(KUBE_HPA, NULL), ERR_UNAVAILABLE);
+    fake_failed(fake_watch(KUBE_POD, "ml"), ERR_UNAVAILABLE);
+    world_pass(w, 70);
+    assert_string_equal(buf_cstr(&w->told), "horizontalpodautoscalers: UNAVAILABLE; pods of ml/web: UNAVAILABLE; ");
+    buf_reset(&w->told);
+    fake_kube.silent_ns = 0;
+    fake_failed(fake_watch(KUBE_HPA, NULL), ERR_UNAVAILABLE); /* not yet */
+    fake_failed(fake_watch(KUBE_POD, "ml"), ERR_UNAVAILABLE);
+    world_pass(w, 50);
+    assert_string_equal(buf_cstr(&w->told), "");
+    world_pass(w, 20);
+    assert_string_equal(buf_cstr(&w->told), "pods of ml/web: works; horizontalpodautoscalers: works; ");
+    buf_reset(&w->told);
+    fake_failed(fake_watch(KUBE_HPA, NULL), ERR_UNAVAILABLE); /* the next failure is told again */
+    assert_string_equal(buf_cstr(&w->told), "horizontalpodautoscalers: UNAVAILABLE; ");
+}
+
 static void test_an_object_beyond_the_ceiling_is_not_known(void **state)
 {
     struct world *w = *state;
@@ -259,6 +281,7 @@ int main(void)
         TEST(test_workloads_are_looked_at_every_5_s_a_few_at_a_time),
         TEST(test_peers_that_ask_for_any_name_find_a_ceiling),
         TEST(test_where_no_list_says_who_there_is_few_are_followed_and_no_long_names),
+        TEST(test_a_watch_that_goes_on_without_a_new_list_is_told_to_work),
         TEST(test_an_object_beyond_the_ceiling_is_not_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
