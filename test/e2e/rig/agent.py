@@ -24,14 +24,15 @@ class Gpus:
     def uuid(self, index):
         return f"GPU-{self._seed:08x}-0000-4000-8000-{index:012x}"
 
-    def set(self, loads, fault=None, processes=None):
+    def set(self, loads, fault=None, processes=None, memory=None):
         """Rewrites the scenario file in one step; the simulation takes it over while it runs. `fault` strikes all boards;
-        processes: {index: [(pid, its share of the board in percent)]}."""
+        processes: {index: [(pid, its share of the board in percent)]}; memory: {index: percent in use}."""
         lines = ["gpus:"]
         for index, load in enumerate(loads):
             listed = ", ".join(f"{{pid: {pid}, memory_mib: 1000, sm: {share:g}}}"
                                for pid, share in (processes or {}).get(index, []))
             lines.append(f"  - {{board: A100-40, uuid: {self.uuid(index)}, utilization: {load or 0:g}"
+                         + (f", memory_used_percent: {memory[index]:g}" if index in (memory or {}) else "")
                          + (f", processes: [{listed}]" if listed else "") + "}")
         faults = [f"  - {{fault: lost, gpu: {index}}}" for index, load in enumerate(loads) if load is None]
         faults += [f"  - {{fault: {fault}}}"] if fault else []

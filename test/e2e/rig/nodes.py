@@ -76,6 +76,7 @@ class Node:
         self.agent = agent.Agent(cluster, name, [0] * gpus, flags=flags, host=host)
         self.slots = [Slot(self, gpu, None if shares == 1 else share) for gpu in range(gpus) for share in range(shares)]
         self.is_open = True  # for new pods
+        self.preallocates = 0  # percent of a board's memory that a pod takes when it starts and never lets go
         self._others, self._lost, self._fault, self._played = {}, set(), None, None
         self._lock = threading.Lock()
 
@@ -120,16 +121,18 @@ class Node:
 
     def play(self):
         """Brings the simulation to the load that the pods make now."""
-        loads, processes = [], {}
+        loads, processes, memory = [], {}, {}
         for gpu in range(len({slot.gpu for slot in self.slots})):
             pods = [slot.owner for slot in self.slots if slot.gpu == gpu and slot.owner]
             own = sum(pod.load for pod in pods)
             total = self._others[gpu][1] if gpu in self._others else own
             loads.append(None if gpu in self._lost else round(min(100, total), 1))
+            if self.preallocates:
+                memory[gpu] = self.preallocates if any(pod.is_started for pod in pods) else 0
             if self.processes:
                 part = 100 / max(100, own)  # more than the board has is shared
                 processes[gpu] = [(pod.pid, round(pod.load * part, 1)) for pod in pods if pod.is_started]
-        now = (loads, processes, self._fault)
+        now = (loads, processes, memory, self._fault)
         if now != self._played:
-            self.agent.gpus.set(loads, self._fault, processes)
+            self.agent.gpus.set(loads, self._fault, processes, memory)
             self._played = now

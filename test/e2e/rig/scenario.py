@@ -12,7 +12,7 @@ _LOOK_S = 0.25
 ALL = []
 
 
-class Failed(Exception):
+class Failed(wait.GivenUp):
     """An expectation of the scenario did not hold."""
 
 

@@ -55,8 +55,9 @@ class Workload:
         self._object = _SCALED_OBJECTS.format(namespace) + "/" + name
         self._deployment = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
 
-    def create(self, replicas, gpus=0, surge=None):
-        """gpus: that each pod asks for. surge: how many pods more than the replicas a rollout may have."""
+    def create(self, replicas, gpus=0, surge=None, recreate=False):
+        """gpus: that each pod asks for. surge: how many pods more than the replicas a rollout may have. recreate: a
+        rollout ends all pods first."""
         self.api.apply(f"/api/v1/namespaces/{self.namespace}", {
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}})
         labels = {"app": self.name}
@@ -65,6 +66,8 @@ class Workload:
             container["resources"] = {"limits": {"nvidia.com/gpu": str(gpus)}}
         strategy = {} if surge is None else {"strategy": {
             "type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": 0}}}
+        if recreate:
+            strategy = {"strategy": {"type": "Recreate"}}
         self.api.create(self._deployment.rsplit("/", 1)[0], {
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": self.name},
             "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, **strategy, "template": {

@@ -1,4 +1,6 @@
-"""Trigger metadata that the scenarios share."""
+"""What the scenarios share: trigger metadata, and how agents are announced."""
+
+import socket
 
 
 def trigger(agent, **keys):
@@ -21,3 +23,27 @@ def workload_trigger(hub, **keys):
 # For what must not dip at all: the HPA follows each fall at once.
 NO_STABILIZATION = {"advanced": {"horizontalPodAutoscalerConfig": {"behavior": {
     "scaleDown": {"stabilizationWindowSeconds": 0}}}}}
+
+
+def own_address():
+    """Of this machine, not loopback: the API server takes no loopback in EndpointSlices. No packet is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return probe.getsockname()[0]
+
+
+def agents_service(context):
+    """The headless Service of the scenario's agents; its EndpointSlices are written by announce()."""
+    return f"{context.name}-agents"
+
+
+def announce(context, node):
+    """The EndpointSlice of one agent, as a headless Service's controller writes them; returns its path."""
+    path = f"/apis/discovery.k8s.io/v1/namespaces/gpu-scaler/endpointslices/{node.name}"
+    context.cluster.api.apply(path, {
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": node.name, "labels": {"kubernetes.io/service-name": agents_service(context)}},
+        "ports": [{"name": "metrics", "port": 9, "protocol": "TCP"},
+                  {"name": "grpc", "port": node.agent.port, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [node.agent.host], "nodeName": node.name, "conditions": {"ready": True}}]})
+    return path

@@ -172,3 +172,19 @@ def idle_and_loading(context):
     value, error = context.questions(hub.address, workload, workload_trigger(hub)).value()
     context.expect(value == 0 and not error, f"0 and no error at zero replicas, got {value} {error}")
     context.expect(workload.view().ready == "True", "the ScaledObject to stay Ready")
+
+
+@scenario("memory of a server that takes all of it at its start does not run to the maximum")
+def preallocated_memory(context):
+    for node in context.nodes(2, gpus=4):
+        node.preallocates = 90
+    hub = context.hub()
+    workload = context.workload(replicas=2, gpus=1)
+    demand = context.demand(workload, 140)
+    context.until_served(workload, 2)
+    workload.scale(workload_trigger(hub, metricType="memory_used", targetValue="80"))
+    context.until("the HPA to read a value", lambda v: v.replicas == 2 and v.scaling_active == "ValidMetricFound")
+    context.holds("2 replicas with 90 % of the memory in use and 70 % load", lambda v: v.replicas == 2, 20)
+    context.note("little to do")
+    demand.total = 20
+    context.until("1 replica: what it does is what counts", lambda v: v.replicas == 1)

@@ -141,7 +141,8 @@ def api_server_away_at_a_rise(context):
 
     def keeps(view):
         highest[0] = max(highest[0], view.replicas)
-        return view.replicas == highest[0]
+        context.expect(view.replicas == highest[0], f"no fewer than {highest[0]} replicas, got {view.replicas}")
+        return True
     context.holds("no pod taken away: the new ones are not known, and their load is not seen", keeps, 20)
     context.note("the API server is back")
     way.unblock()

@@ -1,34 +1,15 @@
 """How a hub is set up: its rights, where it finds agents, two of them behind one address, simulated clusters."""
 
-import socket
-
 from rig.scenario import scenario
 
-from .common import NO_STABILIZATION, is_close, workload_trigger
+from .common import NO_STABILIZATION, agents_service, announce, is_close, own_address, workload_trigger
 from .hub_faults import _measured, _steady
-
-
-def _own_address():
-    """Of this machine, not loopback: the API server takes no loopback in EndpointSlices. No packet is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("192.0.2.1", 9))
-        return probe.getsockname()[0]
-
-
-def _announce(context, service, node):
-    """The EndpointSlice of one agent, as a headless Service's controller writes them."""
-    context.cluster.api.apply(f"/apis/discovery.k8s.io/v1/namespaces/gpu-scaler/endpointslices/{node.name}", {
-        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
-        "metadata": {"name": node.name, "labels": {"kubernetes.io/service-name": service}},
-        "ports": [{"name": "metrics", "port": 9, "protocol": "TCP"},
-                  {"name": "grpc", "port": node.agent.port, "protocol": "TCP"}],
-        "endpoints": [{"addresses": [node.agent.host], "nodeName": node.name, "conditions": {"ready": True}}]})
 
 
 @scenario("the least rights suffice, and agents are found by EndpointSlices as they come and go")
 def least_rights_and_endpoint_slices(context):
-    service, host = "keda-gpu-scaler-agents", _own_address()
-    hub = context.hub(agents=[f"service:{service}"])
+    host = own_address()
+    hub = context.hub(agents=[f"service:{agents_service(context)}"])
     may = context.cluster.access.may
     for verb, resource, group in (("get", "deployments/scale", "apps"), ("watch", "pods", ""), ("list", "scaledobjects", "keda.sh")):
         context.expect(may(verb, resource, group, context.name), f"the hub may {verb} {resource}")
@@ -37,20 +18,20 @@ def least_rights_and_endpoint_slices(context):
         context.expect(not may(verb, resource, group, context.name), f"the hub may not {verb} {resource}")
     nodes = context.nodes(2, gpus=3, host=host)
     for node in nodes:
-        _announce(context, service, node)
+        announce(context, node)
     workload = context.workload(replicas=4, gpus=1)
     demand = _steady(context, workload, hub, 4)
     context.note("a third node comes, and the demand for 7")
     newest = context.nodes(1, gpus=3, host=host)[-1]
-    _announce(context, service, newest)
+    slice_path = announce(context, newest)
     demand.total = 345
     context.until("7 replicas", lambda v: v.replicas == 7)
     context.wait_for("all 7 to be measured", lambda: _measured(hub, workload) == 7)
     context.note("its EndpointSlice goes, the pods stay: unknown, not idle")
-    context.cluster.api.delete(f"/apis/discovery.k8s.io/v1/namespaces/gpu-scaler/endpointslices/{newest.name}")
+    context.cluster.api.delete(slice_path)
     demand.total = 240
     context.holds("7 replicas", lambda v: v.replicas == 7, 12)
-    _announce(context, service, newest)
+    announce(context, newest)
     context.until("5 replicas with all readings back", lambda v: v.replicas == 5)
 
 
