@@ -51,7 +51,8 @@ class Cluster:
         work = pathlib.Path(self._folder.name)
         self._children = Children(work / "logs")
         tools = [pathlib.Path(os.environ[f"KGS_TOOL_{name}"]) for name in ("etcd", "kubernetes")]
-        self._plane = control_plane.ControlPlane(work, settings.Ports(PORTS[0], len(PORTS)), self._children, *tools)
+        ports = settings.Ports(PORTS.stop, 10)  # beyond those that agents of other tests take by chance
+        self._plane = control_plane.ControlPlane(work, ports, self._children, *tools)
         self._plane.start()
         self.api = self._plane.api
         self.kubeconfig = self._plane.admin_kubeconfig
