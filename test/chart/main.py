@@ -10,6 +10,7 @@ import suite  # noqa: E402  pylint: disable=wrong-import-position
 import values  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 import pods  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 import program  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
+import examples  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 import cluster  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 status = suite.main()
