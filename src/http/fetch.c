@@ -2,7 +2,12 @@
  * connections. What the answers mean is the caller's business.
  *
  * libcurl may not be called from inside its own callbacks, and callers may do anything in theirs. So fetches are added
- * and taken apart between calls of libcurl only: is_inside says that one is running, and leave() comes after it. */
+ * and taken apart between calls of libcurl only: is_inside says that one is running, and leave() comes after it.
+ *
+ * For each fetch libcurl 7.88 looks through all connections of its multi handle for one that is free (ConnectionExists
+ * in url.c, Curl_conncache_extract_oldest in conncache.c), and keeps none once there are more than
+ * CURLMOPT_MAXCONNECTS. So fetches that last have a handle of their own, where nothing is looked for or kept: thousands
+ * of them cost the short ones neither time nor their kept connections. */
 #include "http/http.h"
 
 #include <assert.h>
@@ -23,33 +28,57 @@ struct http_fetch {
     char error[CURL_ERROR_SIZE];
 };
 
-struct http_client {
-    struct net_loop *loop;
+/* A multi handle. */
+struct engine {
+    struct http_client *client;
     CURLM *multi;
     struct net_timer *timer; /* libcurl's only one */
-    struct http_fetch *fetches;
-    size_t n_unsettled; /* fetches to be added or taken apart */
+};
+enum { ENGINE_SHORT, ENGINE_LONG, ENGINES };
+
+struct http_client {
+    struct net_loop *loop;
+    struct engine engines[ENGINES];
+    struct http_fetch *fetches; /* first those that are to be added or taken apart */
     bool is_inside, is_freed, is_insecure;
     char *ca, *cert, *key, *proxy; /* "" unset */
 };
 
 /* A socket of libcurl's. */
 struct watched {
-    struct http_client *client;
+    struct engine *engine;
     struct net_poll *poll;
     curl_socket_t fd;
 };
 
 /* ---- life of a fetch ---- */
 
-static void take_apart(struct http_fetch *fetch)
+static void unlink_fetch(struct http_fetch *fetch)
 {
-    struct http_client *client = fetch->client;
-    if (fetch->is_added)
-        (void)curl_multi_remove_handle(client->multi, fetch->easy);
-    *(fetch->prev ? &fetch->prev->next : &client->fetches) = fetch->next;
+    *(fetch->prev ? &fetch->prev->next : &fetch->client->fetches) = fetch->next;
     if (fetch->next)
         fetch->next->prev = fetch->prev;
+}
+
+static void link_first(struct http_fetch *fetch)
+{
+    fetch->prev = NULL;
+    fetch->next = fetch->client->fetches;
+    if (fetch->next)
+        fetch->next->prev = fetch;
+    fetch->client->fetches = fetch;
+}
+
+static CURLM *multi_of(const struct http_fetch *fetch)
+{
+    return fetch->client->engines[fetch->config.is_long ? ENGINE_LONG : ENGINE_SHORT].multi;
+}
+
+static void take_apart(struct http_fetch *fetch)
+{
+    if (fetch->is_added)
+        (void)curl_multi_remove_handle(multi_of(fetch), fetch->easy);
+    unlink_fetch(fetch);
     curl_easy_cleanup(fetch->easy);
     curl_slist_free_all(fetch->headers);
     net_timer_free(fetch->deadline);
@@ -60,7 +89,7 @@ static void take_apart(struct http_fetch *fetch)
 static void add(struct http_fetch *fetch)
 {
     fetch->is_added = true;
-    CURLMcode rc = curl_multi_add_handle(fetch->client->multi, fetch->easy);
+    CURLMcode rc = curl_multi_add_handle(multi_of(fetch), fetch->easy);
     assert(rc == CURLM_OK); /* a good, new handle, outside of all callbacks */
     (void)rc;
 }
@@ -71,8 +100,10 @@ static void destroy(struct http_client *client)
         next = fetch->next;
         take_apart(fetch);
     }
-    (void)curl_multi_cleanup(client->multi);
-    net_timer_free(client->timer);
+    for (size_t i = 0; i < ENGINES; i++) {
+        (void)curl_multi_cleanup(client->engines[i].multi);
+        net_timer_free(client->engines[i].timer);
+    }
     free(client->ca);
     free(client->cert);
     free(client->key);
@@ -89,10 +120,8 @@ static void leave(struct http_client *client)
         destroy(client);
         return;
     }
-    if (client->n_unsettled == 0)
-        return;
-    client->n_unsettled = 0;
-    for (struct http_fetch *fetch = client->fetches, *next; fetch; fetch = next) {
+    for (struct http_fetch *fetch = client->fetches, *next; fetch && (fetch->is_over || !fetch->is_added);
+         fetch = next) {
         next = fetch->next;
         if (fetch->is_over)
             take_apart(fetch);
@@ -105,7 +134,8 @@ static void leave(struct http_client *client)
 static void mark_over(struct http_fetch *fetch)
 {
     fetch->is_over = true;
-    fetch->client->n_unsettled++;
+    unlink_fetch(fetch);
+    link_first(fetch);
     net_timer_stop(fetch->deadline);
     net_timer_stop(fetch->silence);
 }
@@ -132,13 +162,14 @@ static void finish_result(struct http_fetch *fetch, CURLcode rc)
     finish(fetch, &e);
 }
 
-static void run(struct http_client *client, curl_socket_t fd, int mask)
+static void run(struct engine *engine, curl_socket_t fd, int mask)
 {
+    struct http_client *client = engine->client;
     int n_left;
     CURLMsg *message;
     client->is_inside = true;
-    (void)curl_multi_socket_action(client->multi, fd, mask, &n_left);
-    while ((message = curl_multi_info_read(client->multi, &n_left)) != NULL) {
+    (void)curl_multi_socket_action(engine->multi, fd, mask, &n_left);
+    while ((message = curl_multi_info_read(engine->multi, &n_left)) != NULL) {
         struct http_fetch *fetch = NULL;
         (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &fetch);
         if (fetch && !fetch->is_over)
@@ -151,29 +182,29 @@ static void run(struct http_client *client, curl_socket_t fd, int mask)
 
 static void timer_fired(void *context)
 {
-    run((struct http_client *)context, CURL_SOCKET_TIMEOUT, 0);
+    run((struct engine *)context, CURL_SOCKET_TIMEOUT, 0);
 }
 
 static int set_timer(CURLM *multi, long delay_ms, void *context)
 {
-    const struct http_client *client = (const struct http_client *)context;
+    const struct engine *engine = (const struct engine *)context;
     (void)multi;
     if (delay_ms < 0)
-        net_timer_stop(client->timer);
+        net_timer_stop(engine->timer);
     else
-        net_timer_start(client->timer, delay_ms * NS_PER_MS, 0);
+        net_timer_start(engine->timer, delay_ms * NS_PER_MS, 0);
     return 0;
 }
 
 static void socket_ready(void *context, bool is_readable, bool is_writable)
 {
     const struct watched *watched = (const struct watched *)context;
-    run(watched->client, watched->fd, (is_readable ? CURL_CSELECT_IN : 0) | (is_writable ? CURL_CSELECT_OUT : 0));
+    run(watched->engine, watched->fd, (is_readable ? CURL_CSELECT_IN : 0) | (is_writable ? CURL_CSELECT_OUT : 0));
 }
 
 static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *of_socket)
 {
-    struct http_client *client = (struct http_client *)context;
+    struct engine *engine = (struct engine *)context;
     struct watched *watched = (struct watched *)of_socket;
     (void)easy;
     if (what == CURL_POLL_REMOVE) {
@@ -184,10 +215,10 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *context, v
     }
     if (!watched) {
         watched = mem_new(struct watched);
-        watched->client = client;
+        watched->engine = engine;
         watched->fd = fd;
-        watched->poll = net_poll_new(client->loop, fd, socket_ready, watched, NULL);
-        (void)curl_multi_assign(client->multi, fd, watched);
+        watched->poll = net_poll_new(engine->client->loop, fd, socket_ready, watched, NULL);
+        (void)curl_multi_assign(engine->multi, fd, watched);
     }
     if (watched->poll) /* else the fetch meets its deadline */
         net_poll_want(watched->poll, what & CURL_POLL_IN, what & CURL_POLL_OUT);
@@ -329,6 +360,8 @@ static void set_connection(struct http_fetch *fetch)
     (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);                  /* never wait for a resolver's thread */
     (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S); /* whatever the caller's deadlines */
     (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_S);
+    (void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fetch->config.is_long ? 1L : 0L);
+    (void)curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, fetch->config.is_long ? 1L : 0L);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_S);
@@ -359,13 +392,8 @@ struct http_fetch *http_fetch_start(struct http_client *client, const struct htt
     if (config->timeout_ns > 0)
         net_timer_start(fetch->deadline, config->timeout_ns, 0);
     heard(fetch);
-    fetch->next = client->fetches;
-    if (fetch->next)
-        fetch->next->prev = fetch;
-    client->fetches = fetch;
-    if (client->is_inside)
-        client->n_unsettled++;
-    else
+    link_first(fetch);
+    if (!client->is_inside)
         add(fetch);
     return fetch;
 }
@@ -396,6 +424,20 @@ void http_client_set_proxy(struct http_client *client, const char *url)
     replace(&client->proxy, str_of(url ? url : ""));
 }
 
+static void set_up(struct engine *engine, struct http_client *client)
+{
+    engine->client = client;
+    engine->multi = curl_multi_init();
+    if (!engine->multi)
+        abort(); /* only when there is no memory */
+    engine->timer = net_timer_new(client->loop, timer_fired, engine);
+    (void)curl_multi_setopt(engine->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    (void)curl_multi_setopt(engine->multi, CURLMOPT_SOCKETDATA, engine);
+    (void)curl_multi_setopt(engine->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    (void)curl_multi_setopt(engine->multi, CURLMOPT_TIMERDATA, engine);
+    (void)curl_multi_setopt(engine->multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS_MAX);
+}
+
 struct http_client *http_client_new(struct net_loop *loop, struct err *e)
 {
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
@@ -404,17 +446,10 @@ struct http_client *http_client_new(struct net_loop *loop, struct err *e)
     }
     struct http_client *client = mem_new(struct http_client);
     client->loop = loop;
-    client->multi = curl_multi_init();
-    if (!client->multi)
-        abort(); /* only when there is no memory */
-    client->timer = net_timer_new(loop, timer_fired, client);
+    for (size_t i = 0; i < ENGINES; i++)
+        set_up(&client->engines[i], client);
     http_client_set_tls(client, &(struct http_client_tls){0});
     http_client_set_proxy(client, NULL);
-    (void)curl_multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-    (void)curl_multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
-    (void)curl_multi_setopt(client->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-    (void)curl_multi_setopt(client->multi, CURLMOPT_TIMERDATA, client);
-    (void)curl_multi_setopt(client->multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS_MAX);
     return client;
 }
 
@@ -422,9 +457,11 @@ void http_client_free(struct http_client *client)
 {
     if (!client)
         return;
-    for (struct http_fetch *fetch = client->fetches; fetch; fetch = fetch->next)
+    for (struct http_fetch *fetch = client->fetches, *next; fetch; fetch = next) {
+        next = fetch->next;
         if (!fetch->is_over)
             mark_over(fetch);
+    }
     client->is_freed = true;
     if (!client->is_inside)
         destroy(client);

@@ -57,6 +57,7 @@ struct http_fetch_config {
     const char *const *headers; /* "name: value", NULL-terminated; NULL: none; copied */
     int64_t timeout_ns;         /* from start to the last byte; 0: none */
     int64_t silence_ns;         /* from start to the first byte, and from byte to byte; 0: none */
+    bool is_long;               /* lasts for minutes, with others of its kind: on a connection of its own */
     /* The head, once, before any of the body. Optional. */
     void (*head)(void *context, const struct http_head *head);
     /* A piece of the body, as it comes, whatever the status. -1 ends the fetch with CANCELLED. */

@@ -127,6 +127,7 @@ void kube_request_start(struct kube_request *request, struct kube *k, const stru
                                                                            .headers = headers,
                                                                            .timeout_ns = config->timeout_ns,
                                                                            .silence_ns = config->silence_ns,
+                                                                           .is_long = config->verb == KUBE_WATCH,
                                                                            .head = on_head,
                                                                            .body = on_body,
                                                                            .done = on_done,
