@@ -13,11 +13,20 @@
 #define DIAL_SAVE_NS FLEET_QUICK_TICK_NS /* dials that a tick may make up for */
 enum { HUB_MAX = 253, CLIENTS_MAX = 20000 };
 
-/* Nodes by name, put in order when somebody asks. */
+/* Nodes by name, put in order when somebody asks. Answers look nodes up by the dozen: in a fleet of thousands a search
+ * by halves would be most of what an answer costs. */
 struct fleet_index {
     const struct fleet_node **nodes;
     size_t n;
     bool is_in_order;
+    struct fleet_slot *slots; /* n_slots, a power of two, at least half of them empty */
+    size_t n_slots;
+    uint64_t seed; /* agents choose their names */
+};
+/* The first of a name in `nodes`. */
+struct fleet_slot {
+    uint32_t hash;
+    uint32_t place; /* + 1; 0 empty */
 };
 
 /* ---- metrics ---- */
@@ -311,12 +320,49 @@ static int compare_nodes(const void *left, const void *right)
     return order ? order : strcmp(a->address, b->address);
 }
 
+static uint32_t hash_of(const struct fleet_index *index, const char *name)
+{
+    uint64_t hash = index->seed;
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x100000001b3U;
+    return (uint32_t)(hash >> 32 ^ hash);
+}
+
+/* Where the name is, or the empty slot where it would be. */
+static struct fleet_slot *slot_of(const struct fleet_index *index, const char *name, uint32_t hash)
+{
+    for (size_t i = hash & (index->n_slots - 1);; i = (i + 1) & (index->n_slots - 1)) {
+        struct fleet_slot *slot = &index->slots[i];
+        if (slot->place == 0 || (slot->hash == hash && strcmp(index->nodes[slot->place - 1]->name, name) == 0))
+            return slot;
+    }
+}
+
+static void put_in_order(struct fleet_index *index)
+{
+    enum { LEAST_SLOTS = 8 };
+    if (index->n > 1)
+        qsort(index->nodes, index->n, sizeof(*index->nodes), compare_nodes);
+    size_t n_slots = LEAST_SLOTS;
+    while (n_slots < 2 * index->n)
+        n_slots *= 2;
+    free(index->slots);
+    index->n_slots = n_slots;
+    index->slots = (struct fleet_slot *)mem_new_array(n_slots, sizeof(*index->slots));
+    for (size_t i = 0; i < index->n; i++) {
+        uint32_t hash = hash_of(index, index->nodes[i]->name);
+        struct fleet_slot *slot = slot_of(index, index->nodes[i]->name, hash);
+        if (slot->place == 0)
+            *slot = (struct fleet_slot){.hash = hash, .place = (uint32_t)i + 1};
+    }
+    index->is_in_order = true;
+}
+
 const struct fleet_node *const *fleet_nodes(const struct fleet *f, size_t *ret_n)
 {
     struct fleet_index *index = f->index;
-    if (!index->is_in_order && index->n > 1)
-        qsort(index->nodes, index->n, sizeof(*index->nodes), compare_nodes);
-    index->is_in_order = true;
+    if (!index->is_in_order)
+        put_in_order(index);
     *ret_n = index->n;
     return index->nodes;
 }
@@ -330,19 +376,15 @@ static bool is_better(const struct fleet_node *a, const struct fleet_node *b)
 
 const struct fleet_node *fleet_find_node(const struct fleet *f, const char *name)
 {
-    size_t n, low = 0;
+    size_t n;
     const struct fleet_node *const *nodes = fleet_nodes(f, &n);
-    const struct fleet_node *best = NULL;
-    for (size_t high = n; low < high;) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(nodes[middle]->name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < n && strcmp(nodes[low]->name, name) == 0; low++)
-        if (!best || is_better(nodes[low], best))
-            best = nodes[low];
+    const struct fleet_slot *slot = slot_of(f->index, name, hash_of(f->index, name));
+    if (slot->place == 0)
+        return NULL;
+    const struct fleet_node *best = nodes[slot->place - 1];
+    for (size_t i = slot->place; i < n && strcmp(nodes[i]->name, name) == 0; i++)
+        if (is_better(nodes[i], best))
+            best = nodes[i];
     return best;
 }
 
@@ -357,6 +399,7 @@ struct fleet *fleet_new(const struct fleet_config *config)
     f->server_name = config->server_name ? mem_strdup(config->server_name) : NULL;
     f->index = mem_new(struct fleet_index);
     f->random = (uint64_t)time_mono_ns() ^ (uint64_t)(uintptr_t)f;
+    f->index->seed = f->random ^ 0xcbf29ce484222325U;
     f->looked_at_wants_ns = net_now_ns(config->loop);
     register_metrics(&f->metrics, config->metrics);
     f->pool = rpc_pool_new(CLIENTS_MAX);
@@ -375,6 +418,7 @@ void fleet_free(struct fleet *f)
     rpc_pool_free(f->pool);
     free(f->peers);
     free(f->index->nodes);
+    free(f->index->slots);
     free(f->index);
     free(f->hub);
     free(f->server_name);
