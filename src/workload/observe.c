@@ -312,9 +312,8 @@ static struct scaling_maybe memory_age(const struct look *look, const struct wor
 }
 
 static void read_memory(const struct look *look, struct workload_input *input, struct scaling_pod *pod,
-                        struct scaling_device *scratch)
+                        struct pod_memory *m, struct scaling_device *scratch)
 {
-    struct pod_memory *m = workload_pod_memory(look->memory, input->pod);
     if (!input->devices[0].holder)
         workload_note_memory(m, pod->load.window.value, look->now_ns);
     struct scaling_maybe age_s = memory_age(look, input->pod, pod);
@@ -328,20 +327,19 @@ static void read_memory(const struct look *look, struct workload_input *input, s
 }
 
 /* What it held while its agent was heard it holds; an agent that was never heard may know of one. */
-static bool holds_gpu(const struct look *look, const struct workload_input *input, size_t n_held)
+static bool holds_gpu(const struct workload_input *input, struct pod_memory *m, size_t n_held)
 {
-    struct pod_memory *m = workload_pod_memory(look->memory, input->pod);
     m->has_held |= n_held > 0;
     return m->has_held || (input->node && !input->node->is_synced);
 }
 
-static bool read_pod(const struct look *look, size_t index, struct scaling_pod *pod)
+static bool read_pod(const struct look *look, size_t index, struct scaling_pod *pod, struct pod_memory *m)
 {
     struct workload_input *input = &look->inputs[index];
     size_t n_held;
     if (!workload_find_devices(look, index, &n_held))
         return false;
-    pod->has_gpu |= holds_gpu(look, input, n_held);
+    pod->has_gpu |= holds_gpu(input, m, n_held);
     if (input->n_devices == 0) {
         pod->reading = reading_without_device(input, pod, n_held);
         explain_reading(look, input, pod->reading, n_held);
@@ -360,7 +358,7 @@ static bool read_pod(const struct look *look, size_t index, struct scaling_pod *
         pod->load = read_load(look, input, &look->signals[ASKED_METRIC], pod, scratch);
         bound_fresh(look, input, pod);
         if (look->rules.is_memory)
-            read_memory(look, input, pod, scratch);
+            read_memory(look, input, pod, m, scratch);
     }
     explain_reading(look, input, pod->reading, n_held);
     return true;
@@ -368,9 +366,8 @@ static bool read_pod(const struct look *look, size_t index, struct scaling_pod *
 
 /* ---- what is remembered ---- */
 
-static void remember(const struct look *look, const struct workload_pod *p, struct scaling_pod *pod)
+static void remember(const struct look *look, struct pod_memory *m, struct scaling_pod *pod)
 {
-    struct pod_memory *m = workload_pod_memory(look->memory, p);
     bool is_missing = pod->reading != SCALING_READ_OK && scaling_ought_to_be_read(&look->rules, pod);
     if (!is_missing)
         m->missing_since_ns = -1;
@@ -429,9 +426,10 @@ bool workload_observe(struct look *look)
         look->inputs[i] = (struct workload_input){
             .pod = p, .node = p->node[0] ? look->fleet->find_node(look->fleet->context, p->node) : NULL, .text = ""};
         all[i] = pod_of(facts, p);
-        if (!read_pod(look, i, &all[i]))
+        struct pod_memory *m = workload_pod_memory(look->memory, p);
+        if (!read_pod(look, i, &all[i], m))
             return false;
-        remember(look, p, &all[i]);
+        remember(look, m, &all[i]);
     }
     look->n_ready = scaling_count_ready(all, n);
     look->n_pods = 0;
