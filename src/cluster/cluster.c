@@ -8,11 +8,13 @@
 
 /* Where no list says which names there are, each name that a peer invents costs a watch of the API server. */
 enum { OBJECTS_MAX = 100000, WORKLOADS_MAX = 20000, UNLISTED_MAX = 1000 };
-/* Each workload is looked at every 5 s, in so many steps: thousands at once would keep questions waiting. */
-enum { LOOK_STEPS = 100 };
-#define LOOK_STEP_NS (5 * NS_PER_S / LOOK_STEPS)
-#define FORGET_NS    (15 * 60 * NS_PER_S)
-#define GOES_ON_NS   (60 * NS_PER_S) /* longer than any pause between tries */
+/* Each workload is looked at every 5 s, and ticks every second: so few at a time that no question waits for long. */
+enum { LOOKS_A_STEP = 4, TICKS_A_STEP = 50 };
+#define LOOK_NS     (5 * NS_PER_S)
+#define TICK_NS     (1 * NS_PER_S)
+#define STEP_MAX_NS (50 * NS_PER_MS)
+#define FORGET_NS   (15 * 60 * NS_PER_S)
+#define GOES_ON_NS  (60 * NS_PER_S) /* longer than any pause between tries */
 
 static const struct metric_desc tracked_desc = {
     .name = "keda_gpu_scaler_workloads",
@@ -77,6 +79,8 @@ static struct cluster_workload *track(struct cluster *c, const char *ns, const c
     vec_push(&c->workloads, w);
     memmove(&c->workloads.items[at + 1], &c->workloads.items[at], (c->workloads.len - 1 - at) * sizeof(w));
     c->workloads.items[at] = w;
+    c->look.next += at < c->look.next;
+    c->tick.next += at < c->tick.next;
     cluster_key(key, ns, name);
     map_put(c->by_name, key, strlen(key), w);
     metric_set(c->tracked, (double)c->workloads.len);
@@ -89,6 +93,8 @@ static void forget(struct cluster *c, size_t at)
     char key[CLUSTER_KEY_MAX];
     cluster_key(key, w->ns, w->name);
     vec_remove(&c->workloads, at);
+    c->look.next -= at < c->look.next;
+    c->tick.next -= at < c->tick.next;
     map_remove(c->by_name, key, strlen(key));
     metric_set(c->tracked, (double)c->workloads.len);
 }
@@ -405,36 +411,54 @@ void cluster_write_state(const struct cluster *c, struct buf *out)
 
 /* ---- time ---- */
 
-static void look_at_some(struct cluster *c)
+/* How many are due by now for each to have its turn once a period; after a turn that took long none has two. */
+static size_t count_due(struct cluster_sweep *sweep, size_t n, int64_t period_ns, int64_t now_ns)
 {
-    size_t n = c->workloads.len, from = n * c->look_step / LOOK_STEPS;
-    c->look_step = c->look_step + 1 < LOOK_STEPS ? c->look_step + 1 : 0;
-    size_t to = c->look_step ? n * c->look_step / LOOK_STEPS : n;
-    for (size_t i = from; i < to; i++)
-        cluster_workload_look(c->workloads.items[i]);
+    int64_t due = (int64_t)n * (now_ns - sweep->done_ns) / period_ns;
+    if (due >= (int64_t)n) {
+        sweep->done_ns = now_ns;
+        return n;
+    }
+    sweep->done_ns += due * period_ns / (int64_t)n;
+    return (size_t)due;
 }
 
-/* After a turn that took long the steps that were due are done too, once each. */
-static void on_look(void *context)
+static struct cluster_workload *take_next(struct cluster *c, struct cluster_sweep *sweep)
+{
+    if (sweep->next >= c->workloads.len)
+        sweep->next = 0;
+    return c->workloads.items[sweep->next++];
+}
+
+static void tick(struct cluster *c, struct cluster_workload *w, int64_t now_ns)
+{
+    if (!w->is_expected && now_ns - w->asked_ns >= FORGET_NS)
+        forget(c, c->tick.next - 1);
+    else
+        cluster_workload_tick(w);
+}
+
+static void plan_step(struct cluster *c)
+{
+    int64_t n = (int64_t)c->workloads.len, look_ns = LOOK_NS * LOOKS_A_STEP / (n + 1),
+            tick_ns = TICK_NS * TICKS_A_STEP / (n + 1), step_ns = look_ns < tick_ns ? look_ns : tick_ns;
+    net_timer_start(c->step, step_ns < STEP_MAX_NS ? step_ns : STEP_MAX_NS, 0);
+}
+
+static void on_step(void *context)
 {
     struct cluster *c = context;
-    int64_t n = (net_now_ns(c->config.loop) - c->looked_ns) / LOOK_STEP_NS;
-    c->looked_ns += n * LOOK_STEP_NS;
-    for (int64_t i = 0; i < n && i < LOOK_STEPS; i++)
-        look_at_some(c);
+    int64_t now_ns = net_now_ns(c->config.loop);
+    for (size_t i = count_due(&c->look, c->workloads.len, LOOK_NS, now_ns); i > 0; i--)
+        cluster_workload_look(take_next(c, &c->look));
+    for (size_t i = count_due(&c->tick, c->workloads.len, TICK_NS, now_ns); i > 0; i--)
+        tick(c, take_next(c, &c->tick), now_ns);
+    plan_step(c);
 }
 
 static void on_second(void *context)
 {
     struct cluster *c = context;
-    int64_t now_ns = net_now_ns(c->config.loop);
-    for (size_t i = c->workloads.len; i > 0; i--) {
-        struct cluster_workload *w = c->workloads.items[i - 1];
-        if (!w->is_expected && now_ns - w->asked_ns >= FORGET_NS)
-            forget(c, i - 1);
-        else
-            cluster_workload_tick(w);
-    }
     look_at_list(&c->scaled_objects);
     look_at_list(&c->scaled_jobs);
     look_at_list(&c->hpas);
@@ -464,9 +488,9 @@ struct cluster *cluster_new(const struct cluster_config *config)
     c->soon = net_timer_new(config->loop, on_soon, c);
     c->second = net_timer_new(config->loop, on_second, c);
     net_timer_start(c->second, NS_PER_S, NS_PER_S);
-    c->look = net_timer_new(config->loop, on_look, c);
-    c->looked_ns = net_now_ns(config->loop);
-    net_timer_start(c->look, LOOK_STEP_NS, LOOK_STEP_NS);
+    c->step = net_timer_new(config->loop, on_step, c);
+    c->look.done_ns = c->tick.done_ns = net_now_ns(config->loop);
+    plan_step(c);
     return c;
 }
 
@@ -475,7 +499,7 @@ void cluster_free(struct cluster *c)
     if (!c)
         return;
     net_timer_free(c->second);
-    net_timer_free(c->look);
+    net_timer_free(c->step);
     kube_watch_free(c->scaled_objects.watch);
     kube_watch_free(c->scaled_jobs.watch);
     kube_watch_free(c->hpas.watch);

@@ -34,6 +34,12 @@ struct cluster_list {
     int64_t failed_ns;         /* the last one */
 };
 
+/* Goes over all workloads again and again, a few at a time. */
+struct cluster_sweep {
+    size_t next;
+    int64_t done_ns; /* what was due until then is done */
+};
+
 struct cluster {
     struct cluster_config config;
     struct cluster_list scaled_objects, scaled_jobs, hpas;
@@ -46,9 +52,8 @@ struct cluster {
     struct net_timer *soon; /* runs while a workload has been touched */
     size_t n_touched;
     uint64_t generation;    /* of the settings of triggers */
-    struct net_timer *look; /* at some of the workloads' memories */
-    size_t look_step;       /* the next of LOOK_STEPS */
-    int64_t looked_ns;
+    struct net_timer *step; /* of the sweeps */
+    struct cluster_sweep look, tick;
     struct metric_series *tracked;
 };
 
