@@ -16,7 +16,7 @@
 /* One read stands for this much longer than the time to the next. */
 #define READ_STANDS_NS (30 * NS_PER_S)
 /* After an answer by which the HPA changes the count, the read before it stands for this long. */
-#define CHANGE_STANDS_NS (2 * NS_PER_S)
+#define CHANGE_STANDS_NS (5 * NS_PER_S)
 /* Pods of which nothing was heard for so long, while tries go on failing, are no longer known. A quiet watch is none:
  * not every API server sends bookmarks. */
 #define PODS_STAND_NS (120 * NS_PER_S)
