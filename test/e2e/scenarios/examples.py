@@ -114,25 +114,43 @@ def _check_hpa(context, path, spec, hpa):
         context.expect({**has, **wanted} == has, f"{path}: its behavior: {has}")
 
 
+def _key(thing, kind, name):
+    return thing["metadata"].get("namespace", "default"), kind, name
+
+
+def _target_of(scaled):
+    """What a ScaledObject scales, from the examples; a Deployment of ours where its document has none."""
+    ref = scaled["spec"]["scaleTargetRef"]
+    known = {_key(thing, thing["kind"], thing["metadata"]["name"]): thing for _, thing in _objects()}
+    labels = {"app": ref["name"]}
+    return known.get(_key(scaled, ref.get("kind", "Deployment"), ref["name"])) or {
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": ref["name"]},
+        "spec": {"selector": {"matchLabels": labels}, "template": {
+            "metadata": {"labels": labels}, "spec": {"containers": [{"name": "x", "image": "example.invalid/x:1"}]}}}}
+
+
+def _create(api, raw, namespace, scaled, change):
+    """The ScaledObject with its target, in a namespace of its own."""
+    api.namespace(namespace)
+    triggers = [change(trigger) for trigger in scaled["spec"]["triggers"]]
+    for thing in (_target_of(scaled), {**scaled, "spec": {**scaled["spec"], "triggers": triggers}}):
+        raw.apply(api.path(thing, namespace),
+                  {**thing, "metadata": {"name": thing["metadata"]["name"], "namespace": namespace}})
+
+
 @scenario("the examples: KEDA makes of each ScaledObject the HPA that it describes, its own triggers included")
 def examples_get_hpas(context):
-    api, raw, hub, closed = _Api(context.cluster.api), context.cluster.api, context.hub(agents=[]), context.cluster.ports.take()
-    rows = [(path, thing, f"{context.name}-{number}") for number, (path, thing) in enumerate(_objects()) if _is_asked_of_a_hub(thing)]
-    targets = {(t["metadata"].get("namespace", "default"), t["kind"], t["metadata"]["name"]): t for _, t in _objects()}
+    raw, hub, closed = context.cluster.api, context.hub(agents=[]), context.cluster.ports.take()
+    api = _Api(raw)
+    rows = [(path, thing, f"{context.name}-{number}") for number, (path, thing) in enumerate(_objects())
+            if _is_asked_of_a_hub(thing)]
     try:
+        for _, thing, namespace in rows:
+            _create(api, raw, namespace, thing, lambda trigger: _elsewhere(trigger, hub, closed))
         for path, thing, namespace in rows:
-            ref = thing["spec"]["scaleTargetRef"]
-            key = thing["metadata"].get("namespace", "default"), ref.get("kind", "Deployment"), ref["name"]
-            target = targets.get(key) or {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": ref["name"]}, "spec": {
-                "selector": {"matchLabels": {"app": "x"}}, "template": {"metadata": {"labels": {"app": "x"}}, "spec": {
-                    "containers": [{"name": "x", "image": "example.invalid/x:1"}]}}}}
-            api.namespace(namespace)
-            triggers = [_elsewhere(trigger, hub, closed) for trigger in thing["spec"]["triggers"]]
-            for one in (target, {**thing, "spec": {**thing["spec"], "triggers": triggers}}):
-                raw.apply(api.path(one, namespace), {**one, "metadata": {"name": one["metadata"]["name"], "namespace": namespace}})
-        for path, thing, namespace in rows:
-            where = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/keda-hpa-{thing['metadata']['name']}"
-            hpa = wait.until(f"{path}: an HPA", lambda: raw.find(where), settings.PATIENCE_S)  # pylint: disable=cell-var-from-loop
+            name = f"keda-hpa-{thing['metadata']['name']}"
+            where = f"/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers/{name}"
+            hpa = wait.until(f"{path}: an HPA", functools.partial(raw.find, where), settings.PATIENCE_S)
             _check_hpa(context, path, thing["spec"], hpa)
         context.note(f"{len(rows)} ScaledObjects, {len(rows)} HPAs")
     finally:

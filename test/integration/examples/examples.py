@@ -19,7 +19,11 @@ class Example:
         self.path, self.name = path, str(path.relative_to(FOLDER))
         self.text = path.read_text()
         self.head = re.match(r"(?:#.*\n)*", self.text)[0]
-        found = [thing for thing in yaml.safe_load_all(self.text) if thing]
+        self.error, found = None, []
+        try:
+            found = [thing for thing in yaml.safe_load_all(self.text) if thing]
+        except yaml.YAMLError as error:
+            self.error = error
         self.is_values = "-values" in path.name
         self.objects = [] if self.is_values else found
         self.is_document = path.parent == DOCUMENTS

@@ -1,5 +1,7 @@
 """What every example has: a head that says what it is for, objects of kinds that are known, and things that fit each
 other."""
+import hashlib
+import pathlib
 import re
 
 import examples
@@ -7,6 +9,7 @@ from agent import check
 from examples import ALL, FOLDER, OWN_TEXT, ROOT, external, target_of, targets
 from suite import add, test
 
+HERE = pathlib.Path(__file__).resolve().parent
 # Kinds that the API server of `make e2e` knows, with whether they have a namespace. Their fields are checked there.
 SERVED = {
     ("v1", "ConfigMap"), ("v1", "PersistentVolumeClaim"), ("v1", "Secret"), ("v1", "Service"), ("apps/v1", "Deployment"),
@@ -38,6 +41,8 @@ def head(example):
 
 def kinds(example):
     """Known ones, with the fields that those must have whose definitions are not at hand."""
+    check(not example.error, f"it does not parse: {example.error}")
+    check(example.objects or example.is_values, "no object")
     for thing in example.objects:
         kind = thing["apiVersion"], thing["kind"]
         check(re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", thing["metadata"]["name"]), thing["metadata"])
@@ -53,7 +58,7 @@ def kinds(example):
 
 for one in ALL:
     add(f"{one.name}: its head says what it is for", head, one)
-    add(f"{one.name}: its kinds are known", kinds, one)
+    add(f"{one.name}: it parses, and its kinds are known", kinds, one)
 
 
 @test("the pool of Karpenter's v1 has what moved there from v1beta1")
@@ -116,7 +121,8 @@ def pods():
             check(asks, f"{example.name}: asks for no GPU in its limits")
             for container in asks:
                 has_port = any(p["name"] == "http" for p in container.get("ports", []))
-                check(example.is_document or not has_port or container.get("readinessProbe"), f"{example.name}: no readinessProbe")
+                check(example.is_document or not has_port or container.get("readinessProbe"),
+                      f"{example.name}: no readinessProbe")
 
 
 @test("the folder's page has a row for each file, and each row a file")
@@ -125,6 +131,13 @@ def page():
     rows = set(re.findall(r"^\| \[[^\]]+\]\(([^)]+\.yaml)\)", text, re.MULTILINE))
     names = {e.name for e in ALL}
     check(rows == names, f"without a row: {sorted(names - rows)}; without a file: {sorted(rows - names)}")
+
+
+@test("the documents' own text is as they have it")
+def unchanged():
+    listed = dict(reversed(line.split()) for line in (HERE / "documents.sha256").read_text().splitlines())
+    found = {e.path.name: hashlib.sha256(e.text.split(OWN_TEXT)[1].encode()).hexdigest() for e in ALL if e.is_document}
+    check(found == listed, f"changed: {sorted(set(found.items()) ^ set(listed.items()))}")
 
 
 @test("what the examples point to is there")

@@ -214,3 +214,5 @@ def one_node():
         check("never past 2 replicas" in done.stdout, done.stdout + done.stderr)
         done = call("metrics", node.address, {**metadata, "scope": "workload"})
         check(done.returncode == 73, f"scope workload at an agent: {done.returncode} {done.stdout}{done.stderr}")
+    done = call("metrics", hub().address, metadata)
+    check(done.returncode == 73 and "agent" in done.stderr, f"at a hub: {done.returncode} {done.stdout}{done.stderr}")
