@@ -104,8 +104,11 @@ static void answer(void *context, const struct service_question *question, struc
                "one; to ask by hand, name one that exists or set scope: cluster");
         return;
     }
-    evaluate(h, find_memory(h, w, t), arena, detail);
+    struct workload_memory *memory = find_memory(h, w, t);
+    evaluate(h, memory, arena, detail);
     const struct workload_answer *a = &detail->answer;
+    if (question->asked != TRIGGER_ASK_ALL) /* a person's, who wants to see what KEDA was told */
+        workload_memory_note(memory, question->asked, a);
     if (has_value)
         count(h, reason_of(h, a));
     if (has_value && w && changes_count(detail))

@@ -153,7 +153,8 @@ void workload_evaluate(struct workload_memory *m, const struct workload_facts *f
                        struct workload_answer *ret)
 {
     const struct trigger *t = m->trigger;
-    *ret = (struct workload_answer){.trigger = t, .now_ns = now_ns, .is_cluster = t->scope == TRIGGER_CLUSTER};
+    *ret = (struct workload_answer){
+        .trigger = t, .now_ns = now_ns, .is_cluster = t->scope == TRIGGER_CLUSTER, .last = &m->last};
     struct err e;
     if (refuse_early(t, facts, &e) < 0 || workload_ask(m, fleet, now_ns, &e) < 0) {
         refuse_both(ret, &e);

@@ -154,6 +154,39 @@ static void put_workload(const struct workload_facts *facts, const struct worklo
                          facts->scale_error);
 }
 
+static double seconds_before(const struct workload_answer *a, int64_t then_ns)
+{
+    return (double)(a->now_ns - then_ns) / (double)NS_PER_S;
+}
+
+/* What KEDA was answered last, which may differ from what it would be answered now. */
+static void put_last(const struct workload_answer *a, struct buf *out)
+{
+    const struct workload_asked *last = a->last;
+    if (!last || (!last->value_ns && !last->active_ns)) {
+        (void)buf_append_str(out, "asked    not yet\n");
+        return;
+    }
+    (void)buf_append_str(out, "asked    ");
+    if (last->value_ns) {
+        put_age(out, seconds_before(a, last->value_ns));
+        (void)buf_append_str(out, " ago: ");
+        if (last->value_error.class == ERR_NONE)
+            put_number(out, "", last->value, "");
+        else
+            (void)buf_append_str(out, err_class_name(last->value_error.class));
+    }
+    if (last->active_ns) {
+        (void)buf_append_str(out, last->value_ns ? "; active " : "active ");
+        put_age(out, seconds_before(a, last->active_ns));
+        (void)buf_printf(out, " ago: %s",
+                         last->active_error.class ? err_class_name(last->active_error.class)
+                         : last->is_active        ? "yes"
+                                                  : "no");
+    }
+    (void)buf_append_char(out, '\n');
+}
+
 static void put_value(const struct workload_answer *a, struct buf *out)
 {
     const char *unit = trigger_metric_unit(a->trigger->metric);
@@ -344,6 +377,7 @@ void workload_explain_text(const struct workload_facts *facts, const struct work
         else
             put_errors(answer, out);
     }
+    put_last(answer, out);
     each_warning(answer, put_warning, out);
     if (facts)
         workload_lint(facts, answer->trigger, put_lint, out);
@@ -412,6 +446,26 @@ static void workload_json(const struct workload_facts *facts, const struct workl
     maybe_kv(out, "otherTriggers", facts->scaled_object != NULL,
              facts->scaled_object ? (double)count_other_triggers(facts->scaled_object) : 0);
     maybe_kv(out, "readyPods", has_pods(a), (double)a->result.replicas.ready);
+    json_object_end(out);
+}
+
+/* What KEDA was answered last, which may differ from what it would be answered now. */
+static void last_json(const struct workload_answer *a, struct json *out)
+{
+    const struct workload_asked *last = a->last;
+    bool has_value = last && last->value_ns, has_active = last && last->active_ns;
+    json_key(out, "lastAnswer");
+    json_object_begin(out);
+    maybe_kv(out, "valueSecondsAgo", has_value, has_value ? seconds_before(a, last->value_ns) : 0);
+    maybe_kv(out, "value", has_value && last->value_error.class == ERR_NONE, has_value ? last->value : 0);
+    json_kv_string(out, "valueError", has_value && last->value_error.class ? last->value_error.text : NULL);
+    maybe_kv(out, "activeSecondsAgo", has_active, has_active ? seconds_before(a, last->active_ns) : 0);
+    json_key(out, "active");
+    if (has_active && last->active_error.class == ERR_NONE)
+        json_bool(out, last->is_active);
+    else
+        json_null(out);
+    json_kv_string(out, "activeError", has_active && last->active_error.class ? last->active_error.text : NULL);
     json_object_end(out);
 }
 
@@ -551,6 +605,7 @@ void workload_explain_json(const struct workload_facts *facts, const struct work
         trigger_describe_json(answer->trigger, out);
         answer_json(answer, out);
     }
+    last_json(answer, out);
     if (facts)
         workload_json(facts, answer, out);
     if (facts && has_pods(answer)) {

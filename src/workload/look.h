@@ -66,6 +66,7 @@ struct workload_memory {
     size_t n_asked;
     struct map *pods; /* by uid */
     uint64_t looks;
+    struct workload_asked last;
     int64_t born_ns;     /* of the first look; -1 */
     VEC(int64_t) places; /* since when they are seen without a pod, oldest first */
 };

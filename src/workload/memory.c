@@ -74,6 +74,21 @@ int workload_ask(struct workload_memory *m, const struct workload_fleet *fleet, 
     return 0;
 }
 
+void workload_memory_note(struct workload_memory *m, enum trigger_question asked, const struct workload_answer *answer)
+{
+    struct workload_asked *last = &m->last;
+    if (asked & TRIGGER_ASK_VALUE) {
+        last->value_ns = answer->now_ns;
+        last->value = answer->value;
+        last->value_error = answer->value_error;
+    }
+    if (asked & TRIGGER_ASK_ACTIVITY) {
+        last->active_ns = answer->now_ns;
+        last->is_active = answer->is_active;
+        last->active_error = answer->active_error;
+    }
+}
+
 struct pod_memory *workload_pod_memory(struct workload_memory *m, const struct workload_pod *pod)
 {
     const char *key = pod->uid[0] ? pod->uid : pod->name;

@@ -82,6 +82,14 @@ const struct trigger *workload_memory_trigger(const struct workload_memory *m);
 void workload_memory_look(struct workload_memory *m, const struct workload_facts *facts,
                           const struct workload_fleet *fleet, int64_t now_ns);
 
+/* What the trigger was asked last, and what the answer was. */
+struct workload_asked {
+    int64_t value_ns, active_ns; /* when, on the caller's clock; 0: never */
+    double value;
+    bool is_active;
+    struct err value_error, active_error; /* class NONE: value and is_active hold */
+};
+
 /* ---- the answer ---- */
 
 /* A device of a pod as it counted. */
@@ -123,6 +131,7 @@ struct workload_answer {
     struct err value_error;
     bool is_active, is_above;
     struct err active_error;
+    const struct workload_asked *last; /* the question before this one, if workload_memory_note was told of it */
 };
 /* An arena for scope cluster holds about 170 bytes for each device that counts: 16 MiB for 80,000; for scope workload
  * about 700 for each pod and place, and 200 for each of its devices. RESOURCE_EXHAUSTED beyond it.
@@ -131,6 +140,9 @@ struct workload_answer {
 void workload_evaluate(struct workload_memory *m, const struct workload_facts *facts,
                        const struct workload_fleet *fleet, int64_t now_ns, struct arena *arena,
                        struct workload_answer *ret);
+
+/* The answer goes to who asked: from here on it is the last one. */
+void workload_memory_note(struct workload_memory *m, enum trigger_question asked, const struct workload_answer *answer);
 
 /* Where the answer comes from, in sentences for people (several lines) and as one JSON object (docs/explain.md): the
  * rule with its numbers, each pod and device with state and age, clamps, what the HPA will make of it, and warnings. */

@@ -344,7 +344,7 @@ static void test_a_loop_may_go_in_the_middle_of_a_dial(void **state)
     assert_non_null(dial(w, "no-such-name.invalid:1", &e));
     (void)net_loop_turn(w->loop);
     (void)dial(w, "127.0.0.1:1", &e);
-    size_t told = w->n_failed; /* a look-up may have been quick enough to fail by now */
+    int told = w->n_failed; /* a look-up may have been quick enough to fail by now */
     net_loop_free(w->loop);
     w->loop = net_loop_new(w->metrics, &e);
     assert_int_equal(w->n_failed, told);

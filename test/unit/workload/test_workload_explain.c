@@ -132,6 +132,31 @@ static void test_errors_are_explained_too(void **state)
     HAS(&late.json, "\"proposal\":null", "\"fit\":null", "\"low\":null", "\"active\":true");
 }
 
+static void test_last_answer_to_keda_is_shown_beside_what_is_now(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, LOAD);
+    w.facts.spec = 1;
+    (void)world_busy(&w, "a", "n1", 95);
+    EXPLAINED e;
+    explain(&w, &e);
+    HAS(&e.text, "asked    not yet\n");
+    HAS(&e.json,
+        "\"lastAnswer\":{\"valueSecondsAgo\":null,\"value\":null,\"valueError\":null,\"activeSecondsAgo\":null,"
+        "\"active\":null,\"activeError\":null}");
+    workload_memory_note(w.memory, TRIGGER_ASK_VALUE, world_evaluate(&w));
+    w.now_ns += 7 * NS_PER_S;
+    w.facts.is_api_synced = false;
+    workload_memory_note(w.memory, TRIGGER_ASK_ACTIVITY, world_evaluate(&w));
+    w.now_ns += NS_PER_S;
+    EXPLAINED later;
+    explain(&w, &later);
+    HAS(&later.text, "asked    8s ago: 95; active 1s ago: UNAVAILABLE\n");
+    HAS(&later.json, "\"lastAnswer\":{\"valueSecondsAgo\":8,\"value\":95,\"valueError\":null,\"activeSecondsAgo\":1,"
+                     "\"active\":null,\"activeError\":\"not yet");
+}
+
 static void test_what_may_wake_it_from_zero_is_said(void **state)
 {
     (void)state;
@@ -235,6 +260,7 @@ int main(void)
         cmocka_unit_test(test_growth_and_shrinking_say_what_the_hpa_will_do),
         cmocka_unit_test(test_memory_that_says_nothing_is_marked),
         cmocka_unit_test(test_errors_are_explained_too),
+        cmocka_unit_test(test_last_answer_to_keda_is_shown_beside_what_is_now),
         cmocka_unit_test(test_what_may_wake_it_from_zero_is_said),
         cmocka_unit_test(test_shared_and_simulated_devices_are_marked),
         cmocka_unit_test(test_texts_of_others_cannot_break_the_json),
