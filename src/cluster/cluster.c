@@ -9,7 +9,7 @@
 /* Where no list says which names there are, each name that a peer invents costs a watch of the API server. */
 enum { OBJECTS_MAX = 100000, WORKLOADS_MAX = 20000, UNLISTED_MAX = 1000 };
 /* Each workload is looked at every 5 s, and ticks every second: so few at a time that no question waits for long. */
-enum { LOOKS_A_STEP = 4, TICKS_A_STEP = 50 };
+enum { LOOKS_A_STEP = 1, TICKS_A_STEP = 50 };
 #define LOOK_NS     (5 * NS_PER_S)
 #define TICK_NS     (1 * NS_PER_S)
 #define STEP_MAX_NS (50 * NS_PER_MS)
