@@ -19,7 +19,7 @@ struct told {
     struct http_head head;
     struct buf body;
     int n_heads, n_done;
-    bool has_error, refuses, cancels, frees_client, goes_on;
+    bool has_error, refuses, cancels, frees_client, goes_on, is_long;
     struct err error;
     struct told *next; /* started from done, with this URL */
     const char *url;
@@ -67,6 +67,7 @@ static void start_with(struct told *t, int64_t timeout_ns, int64_t silence_ns)
                                                                         .headers = headers,
                                                                         .timeout_ns = timeout_ns,
                                                                         .silence_ns = silence_ns,
+                                                                        .is_long = t->is_long,
                                                                         .head = on_head,
                                                                         .body = on_body,
                                                                         .done = on_done,
@@ -271,6 +272,47 @@ static void test_connections_are_kept_and_fetches_may_start_fetches(void **state
     buf_fini(&second.body);
 }
 
+/* More of them than connections are kept. */
+static void test_long_fetches_have_connections_of_their_own_and_cost_others_none(void **state)
+{
+    enum { LONG = 40 };
+    struct world *w = (struct world *)*state;
+    struct told longs[LONG];
+    int fds[LONG];
+    char byte;
+    for (size_t i = 0; i < LONG; i++) {
+        longs[i] = (struct told){.client = &w->client, .url = w->url, .is_long = true};
+        start(&longs[i]);
+        fds[i] = -1;
+        turn_until(w->loop, fds[i] >= 0 || (fds[i] = accept4(w->listening, NULL, NULL, SOCK_CLOEXEC)) >= 0);
+    }
+    struct told second = {.client = &w->client, .url = w->url};
+    struct told first = {.client = &w->client, .url = w->url, .next = &second};
+    start(&first);
+    turn_until(w->loop, has_request(w));
+    buf_reset(&w->request);
+    peer_say(w->fd, ANSWER);
+    turn_until(w->loop, has_request(w)); /* on w->fd */
+    peer_say(w->fd, ANSWER);
+    turn_until(w->loop, second.n_done == 1);
+    struct buf request;
+    buf_init(&request, 65536);
+    turn_until(w->loop, peer_read(fds[0], &request) && strstr(buf_cstr(&request), "\r\n\r\n"));
+    peer_say(fds[0], ANSWER);
+    turn_until(w->loop, longs[0].n_done == 1);
+    assert_string_equal(buf_cstr(&longs[0].body), "ok");
+    turn_until(w->loop, recv(fds[0], &byte, 1, MSG_DONTWAIT) == 0);
+    for (size_t i = 1; i < LONG; i++)
+        http_fetch_cancel(longs[i].fetch);
+    for (size_t i = 0; i < LONG; i++) {
+        (void)close(fds[i]);
+        buf_fini(&longs[i].body);
+    }
+    buf_fini(&request);
+    buf_fini(&first.body);
+    buf_fini(&second.body);
+}
+
 static void test_redirects_are_not_followed(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -445,6 +487,8 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(test_a_cancelled_fetch_is_silent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_connections_are_kept_and_fetches_may_start_fetches, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_long_fetches_have_connections_of_their_own_and_cost_others_none, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(test_redirects_are_not_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_given_proxy_is_used_and_the_environment_is_not, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tls_trusts_the_given_authority_and_shows_the_given_certificate, set_up,
