@@ -10,7 +10,8 @@
 
 #define WANT_IDLE_NS (900 * NS_PER_S) /* a want that nobody asked for in that time makes room */
 #define WANT_LOOK_NS (60 * NS_PER_S)
-#define DIAL_SAVE_NS FLEET_QUICK_TICK_NS /* dials that a tick may make up for */
+#define UNLISTED_NS  (15 * 60 * NS_PER_S) /* for as long as a missing device counts */
+#define DIAL_SAVE_NS FLEET_QUICK_TICK_NS  /* dials that a tick may make up for */
 enum { HUB_MAX = 253, CLIENTS_MAX = 20000 };
 
 /* Nodes by name, put in order when somebody asks. Answers look nodes up by the dozen: in a fleet of thousands a search
@@ -219,11 +220,58 @@ static void set_quick(struct fleet *f, bool is_quick)
 }
 
 /* The look goes on where it stopped, so that with more due than may be dialled each has its turn. */
+static void remove_peer(struct fleet *f, struct fleet_peer *p)
+{
+    metric_add(f->metrics.by_state[p->store->node.state], -1);
+    f->n_synced -= p->is_synced;
+    fleet_peer_free(p);
+}
+
+static void index_peers(struct fleet *f)
+{
+    f->index->n = 0;
+    f->index->nodes = (const struct fleet_node **)mem_resize(f->index->nodes, f->n_peers + 1, sizeof(*f->index->nodes));
+    for (size_t i = 0; i < f->n_peers; i++)
+        f->index->nodes[f->index->n++] = &f->peers[i]->store->node;
+    fleet_names_changed(f);
+}
+
+/* Too long ago to count, or another agent speaks for the node by now. */
+static bool is_over(const struct fleet *f, const struct fleet_peer *p, int64_t now_ns)
+{
+    if (!p->unlisted_ns)
+        return false;
+    const struct fleet_node *node = &p->store->node, *now = fleet_find_node(f, node->name);
+    bool is_replaced = now && now != node && now->state == FLEET_NODE_UP && now->is_synced;
+    return is_replaced || now_ns - p->unlisted_ns >= UNLISTED_NS;
+}
+
+/* A mark first: finding a node puts the index in order, so nothing may go meanwhile. */
+static void drop_unlisted(struct fleet *f, int64_t now_ns)
+{
+    size_t n = 0, n_over = 0;
+    for (size_t i = 0; i < f->n_peers; i++) {
+        f->peers[i]->is_over = is_over(f, f->peers[i], now_ns);
+        n_over += f->peers[i]->is_over;
+    }
+    if (n_over == 0)
+        return;
+    for (size_t i = 0; i < f->n_peers; i++)
+        if (f->peers[i]->is_over)
+            remove_peer(f, f->peers[i]);
+        else
+            f->peers[n++] = f->peers[i];
+    f->n_peers = n;
+    f->next_peer = 0;
+    index_peers(f);
+}
+
 static void tick(void *context)
 {
     struct fleet *f = (struct fleet *)context;
     int64_t now_ns = net_now_ns(f->config.loop);
     bool is_waiting = false;
+    drop_unlisted(f, now_ns);
     size_t first = f->next_peer, n = f->n_peers;
     if (now_ns - f->looked_at_wants_ns > WANT_LOOK_NS) {
         f->looked_at_wants_ns = now_ns;
@@ -256,33 +304,40 @@ static void add_peer(struct fleet *f, struct fleet_peer **peers, size_t *n, cons
     metric_add(f->metrics.by_state[FLEET_NODE_CONNECTING], 1);
 }
 
-static void remove_peer(struct fleet *f, struct fleet_peer *p)
+/* A node that was heard does not vanish with its agent's address: a pod that is replaced or cannot start takes the
+ * readings of its GPUs with it, and what was busy would look idle. They are missing, for as long as a missing device
+ * counts. scaling-semantics 3 */
+static void leave_peer(struct fleet *f, struct fleet_peer **peers, size_t *n, struct fleet_peer *p)
 {
-    metric_add(f->metrics.by_state[p->store->node.state], -1);
-    f->n_synced -= p->is_synced;
-    fleet_peer_free(p);
+    if (!p->is_synced || p->store->node.n_devices == 0) {
+        remove_peer(f, p);
+        return;
+    }
+    fleet_peer_unlist(p, net_now_ns(f->config.loop));
+    peers[(*n)++] = p;
 }
 
 /* Both in order of address. */
 static void merge_peers(struct fleet *f, const struct fleet_agent *agents, size_t n_agents)
 {
-    struct fleet_peer **peers = (struct fleet_peer **)mem_new_array(n_agents + 1, sizeof(*peers));
+    struct fleet_peer **peers = (struct fleet_peer **)mem_new_array(n_agents + f->n_peers + 1, sizeof(*peers));
     size_t n = 0, at = 0;
     for (size_t i = 0; i < n_agents; i++) {
         if (i && strcmp(agents[i - 1].address, agents[i].address) == 0)
             continue;
         int order = 1;
         while (at < f->n_peers && (order = strcmp(f->peers[at]->store->address, agents[i].address)) < 0)
-            remove_peer(f, f->peers[at++]);
+            leave_peer(f, peers, &n, f->peers[at++]);
         if (at < f->n_peers && order == 0) {
             fleet_store_expect_name(f->peers[at]->store, agents[i].node);
+            fleet_peer_list(f->peers[at], net_now_ns(f->config.loop));
             peers[n++] = f->peers[at++];
         } else {
             add_peer(f, peers, &n, &agents[i]);
         }
     }
     while (at < f->n_peers)
-        remove_peer(f, f->peers[at++]);
+        leave_peer(f, peers, &n, f->peers[at++]);
     free(f->peers);
     f->peers = peers;
     f->n_peers = n;
@@ -298,11 +353,7 @@ void fleet_set_agents(struct fleet *f, const struct fleet_agent *agents, size_t 
     free(sorted);
     f->has_agents = true;
     f->next_peer = 0;
-    f->index->n = 0;
-    f->index->nodes = (const struct fleet_node **)mem_resize(f->index->nodes, f->n_peers + 1, sizeof(*f->index->nodes));
-    for (size_t i = 0; i < f->n_peers; i++)
-        f->index->nodes[f->index->n++] = &f->peers[i]->store->node;
-    fleet_names_changed(f);
+    index_peers(f);
     set_quick(f, true);
 }
 

@@ -105,8 +105,9 @@ struct fleet_config {
 struct fleet *fleet_new(const struct fleet_config *config);
 void fleet_free(struct fleet *f); /* accepts NULL */
 
-/* Who ought to report, in place of all before: agents with the same address go on, others end. Nodes of agents that are
- * gone are forgotten. Texts are copied. New ones are dialled with full jitter, at most 200 a second. */
+/* Who ought to report, in place of all before: agents with the same address go on, others end. A node whose agent is no
+ * longer listed stays with what it said last, not up, for 15 minutes or until another agent speaks for it. Texts are
+ * copied. New ones are dialled with full jitter, at most 200 a second. */
 struct fleet_agent {
     const char *node;    /* name, "" unknown */
     const char *address; /* "10.0.0.7:6000" */

@@ -36,6 +36,8 @@ struct fleet_peer {
     int n_failures;              /* since a stream has lasted */
     unsigned n_names;            /* the store's count at the last look */
     bool is_synced;              /* counted in n_synced */
+    int64_t unlisted_ns;         /* no longer among who ought to report since then; 0 = it is */
+    bool is_over;                /* to be forgotten now */
 };
 
 struct fleet_place {
@@ -72,6 +74,9 @@ struct fleet {
 /* ---- stream.c ---- */
 struct fleet_peer *fleet_peer_new(struct fleet *f, const struct fleet_agent *agent);
 void fleet_peer_free(struct fleet_peer *p);
+/* Its agent ought not to report any more: what it said stands and ages. And the other way. */
+void fleet_peer_unlist(struct fleet_peer *p, int64_t now_ns);
+void fleet_peer_list(struct fleet_peer *p, int64_t now_ns);
 /* Silence, newer wants, and a dial when it is due and `may_dial`: returns whether one was made. */
 bool fleet_peer_tick(struct fleet_peer *p, int64_t now_ns, bool may_dial);
 /* Is something of it due before the next slow tick? */

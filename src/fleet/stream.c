@@ -263,7 +263,7 @@ static void check_silence(struct fleet_peer *p, int64_t now_ns)
 bool fleet_peer_is_waiting(const struct fleet_peer *p, int64_t now_ns)
 {
     bool is_closed = !p->current && !p->opening;
-    return (is_closed && p->open_at_ns < now_ns + FLEET_TICK_NS) || has_other_wants(p);
+    return (is_closed && p->open_at_ns - FLEET_TICK_NS < now_ns) || has_other_wants(p);
 }
 
 bool fleet_peer_tick(struct fleet_peer *p, int64_t now_ns, bool may_dial)
@@ -283,6 +283,26 @@ bool fleet_peer_tick(struct fleet_peer *p, int64_t now_ns, bool may_dial)
 }
 
 /* ---- life ---- */
+
+void fleet_peer_unlist(struct fleet_peer *p, int64_t now_ns)
+{
+    if (p->unlisted_ns)
+        return;
+    close_all(p);
+    p->unlisted_ns = now_ns;
+    p->open_at_ns = INT64_MAX;
+    if (set_state(p, FLEET_NODE_CONNECTING, "its agent is no longer listed"))
+        fleet_tell_changed(p->fleet, node_of(p));
+}
+
+void fleet_peer_list(struct fleet_peer *p, int64_t now_ns)
+{
+    if (!p->unlisted_ns)
+        return;
+    p->unlisted_ns = 0;
+    p->n_failures = 0;
+    p->open_at_ns = now_ns;
+}
 
 void fleet_peer_forget_want(struct fleet_peer *p, size_t want)
 {

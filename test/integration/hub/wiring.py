@@ -23,7 +23,7 @@ def slice_of(name, agents, ports=None, service="agents", ns=SERVICE_NS, terminat
             "ports": ports or [{"name": "grpc", "port": next(iter(agents.values()), 1), "protocol": "TCP"}]}
 
 
-@test("agents are found by EndpointSlices, ready or not; one that goes is forgotten, one that comes is asked")
+@test("agents are found by EndpointSlices, ready or not; one that goes is missing, one that comes is asked")
 def slices():
     with web(40, 60, 80) as cluster:
         ports = {node.number: node.agent.port for node in cluster.nodes}
@@ -39,9 +39,11 @@ def slices():
         ask.until(180)
         cluster.kube.put(slice_of("agents-2", {2: ports[2]}, terminating=[2]))
         ask.until(150)
-        check(len(hub.states()) == 2, f"{hub.states()}")
+        is_up = [f"127.0.0.1:{ports[i]}" for i in (0, 1)]
+        check(sorted(a for a, state in hub.states().items() if state == "up") == sorted(is_up), f"{hub.states()}")
+        check(hub.states()[f"127.0.0.1:{ports[2]}"] == "connecting", f"{hub.states()}")
         cluster.kube.delete("endpointslices", SERVICE_NS, "agents-1")
-        wait_until(lambda: len(hub.states()) == 1, "one agent to be left")
+        wait_until(lambda: list(hub.states().values()).count("up") == 1, "one agent to be left up")
         ask.stays(150, 1)
 
 

@@ -196,19 +196,48 @@ static void test_agents_that_stay_keep_their_streams_and_others_end(void **state
                          {"", rig.agents[2].address}, {"", rig.agents[1].address}, {"twice", rig.agents[2].address}},
                      3);
     assert_false(fleet_is_synced(rig.fleet));
-    assert_null(fleet_find_node(rig.fleet, "node-b"));
     pass_until_up(2);
     assert_int_equal(rig.agents[1].n_calls, 1);
     assert_int_equal(rig.agents[0].n_open, 0);
-    nodes = fleet_nodes(rig.fleet, &n);
-    assert_int_equal(n, 2);
-    assert_string_equal(nodes[1]->name, "node-d");
     fleet_set_agents(rig.fleet, NULL, 0);
+    rig_pass(S(2), false);
+    net_loop_skip(rig.loop, S(15 * 60));
+    rig_pass(S(2), false);
     (void)fleet_nodes(rig.fleet, &n);
     assert_int_equal(n, 0);
     assert_true(fleet_is_synced(rig.fleet));
     assert_double_same(metric("keda_gpu_scaler_fleet_agents", "up"), 0);
     assert_double_same(metric("keda_gpu_scaler_fleet_agents", "connecting"), 0);
+    rig_stop();
+}
+
+/* Its agent's pod is replaced or cannot start: what was busy must not look idle for it. */
+static void test_a_node_whose_agent_is_no_longer_listed_is_missing_not_gone(void **state)
+{
+    (void)state;
+    rig_start(2);
+    rig_watch(2);
+    pass_until_up(0);
+    pass_until_up(1);
+    const struct fleet_agent second = {"", rig.agents[1].address};
+    const struct fleet_agent both[] = {{"", rig.agents[0].address}, second};
+    const char *name = fleet_nodes(rig.fleet, &(size_t){0})[0]->name;
+    char lost[64];
+    (void)str_copy(lost, sizeof(lost), str_of(name));
+    bool is_first = strcmp(fleet_find_node(rig.fleet, lost)->address, rig.agents[0].address) == 0;
+    fleet_set_agents(rig.fleet, is_first ? &second : &both[0], 1);
+    const struct fleet_node *node = fleet_find_node(rig.fleet, lost);
+    assert_non_null(node);
+    assert_int_equal(node->state, FLEET_NODE_CONNECTING);
+    assert_string_equal(node->text, "its agent is no longer listed");
+    assert_int_equal(node->n_devices, 1);
+    assert_true(node->devices[0].readings[0].taken_ns > 0);
+    assert_true(fleet_is_synced(rig.fleet));
+    rig_pass(S(10), false);
+    assert_int_equal(rig.agents[is_first ? 0 : 1].n_open, 0); /* nobody dials it */
+    fleet_set_agents(rig.fleet, both, 2);
+    pass_until_up(is_first ? 0 : 1);
+    assert_int_equal(fleet_find_node(rig.fleet, lost)->state, FLEET_NODE_UP);
     rig_stop();
 }
 
@@ -513,6 +542,7 @@ int main(void)
         cmocka_unit_test(test_a_fault_of_the_agent_ends_its_stream_and_a_whole_update_heals),
         cmocka_unit_test(test_updates_that_stay_late_open_the_stream_anew),
         cmocka_unit_test(test_agents_that_stay_keep_their_streams_and_others_end),
+        cmocka_unit_test(test_a_node_whose_agent_is_no_longer_listed_is_missing_not_gone),
         cmocka_unit_test(test_of_two_agents_of_one_node_the_one_that_speaks_counts),
         cmocka_unit_test(test_an_address_that_is_none_is_a_state_with_a_reason),
         cmocka_unit_test(test_a_new_want_is_asked_for_without_losing_the_old_readings),
