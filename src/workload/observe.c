@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The kubelet has given the device before the container starts; the agent learns of it within this time. */
-static const double listed_within_s = 10;
+static const double listed_within_s = 13; /* a List each 10 s, then a sample and an update */
 /* How far the hub's sighting of a change may be from the API's time of it (whole seconds, and a watch's delay). */
 static const double seen_within_s = 3;
 

@@ -415,7 +415,11 @@ static void test_new_container_may_not_be_listed_yet(void **state)
     (void)world_add(&w, &pod);
     (void)world_evaluate(&w);
     assert_int_equal(w.answer.inputs[1].counted->reading, SCALING_READ_NOT_YET);
-    world_wait(&w, 7);
+    world_wait(&w, 8); /* a List each 10 s, then a sample and an update */
+    world_read(&w, &world_node(&w, "n1")->devices[0], SNAPSHOT_UTILIZATION, 30);
+    (void)world_evaluate(&w);
+    assert_int_equal(w.answer.inputs[1].counted->reading, SCALING_READ_NOT_YET);
+    world_wait(&w, 2);
     world_read(&w, &world_node(&w, "n1")->devices[0], SNAPSHOT_UTILIZATION, 30);
     (void)world_evaluate(&w);
     assert_int_equal(w.answer.inputs[1].counted->reading, SCALING_READ_MISSING);
