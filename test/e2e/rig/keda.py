@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 
 from . import settings, wait
 
@@ -64,12 +65,21 @@ class Keda:
 
     def _start_operator(self, metrics_service):
         self._folder, take = self._certificates(), self.plane.ports.take
-        self.operator = self.plane.children.start("keda-operator", [
+        self._operator_argv = [
             self._bin / "keda", f"--metrics-bind-address=127.0.0.1:{take()}",
             f"--health-probe-bind-address=127.0.0.1:{take()}",
             f"--metrics-service-bind-address=127.0.0.1:{metrics_service}", f"--cert-dir={self._folder}",
             "--enable-cert-rotation=false", "--enable-webhook-patching=false", "--enable-apiservice-patching=false",
-            "--zap-log-level=debug"], self._environment())
+            "--zap-log-level=debug"]
+        self.start_operator()
+
+    def start_operator(self):
+        """The first one, or a new one where the last was killed."""
+        self.operator = self.plane.children.start("keda-operator", self._operator_argv, self._environment())
+
+    def kill_operator(self):
+        self.plane.children.forget(self.operator)
+        self.operator.stop(signal.SIGKILL)
 
     def _start_adapter(self, metrics_service):
         port, config = self.plane.ports.take(), self.plane.admin_kubeconfig

@@ -47,6 +47,7 @@ class Pod:
         self.bound = time.time()
         self.started = self.ready = self.deleted = None  # wall times
         self.load, self.pid = 0.0, 0
+        self.ready_s = 0.0  # from its start
         self.stuck_load = None  # overrides what Demand says
         self.is_failing = False  # its readiness probe fails
 
@@ -140,6 +141,7 @@ class Pods:
             "apiVersion": "v1", "kind": "Binding", "metadata": {"name": name},
             "target": {"apiVersion": "v1", "kind": "Node", "name": node.name}})
         pod = Pod(item, node, node.free()[:wanted])
+        pod.ready_s = self.ready_s
         self._next_pid += 1
         pod.pid = self._next_pid
         for slot in pod.slots:
@@ -161,7 +163,7 @@ class Pods:
             if pod.node.processes:
                 pod.node.processes.begin(pod.pid, pod.namespace, pod.name, pod.uid)
             self._report(pod)
-        can_be_ready = pod.is_started and not pod.is_failing and now - pod.started >= self.ready_s
+        can_be_ready = pod.is_started and not pod.is_failing and now - pod.started >= pod.ready_s
         if can_be_ready != (pod.ready is not None):
             pod.ready = now if can_be_ready else None
             self._report(pod)

@@ -21,8 +21,10 @@ class Runner:
 
     def run(self):
         with concurrent.futures.ThreadPoolExecutor(self._at_once) as pool:
-            for done in [pool.submit(self._run_one, title, function) for title, function in self._chosen]:
+            for done in [pool.submit(self._run_one, *one) for one in self._chosen if not one[1].is_alone]:
                 done.result()
+        for one in [one for one in self._chosen if one[1].is_alone]:
+            self._run_one(*one)
 
     def _run_one(self, title, function):
         began = time.monotonic()

@@ -16,8 +16,10 @@ class Failed(wait.GivenUp):
     """An expectation of the scenario did not hold."""
 
 
-def scenario(title):
+def scenario(title, alone=False):
+    """alone: it disturbs what all scenarios share, and runs when the others have ended."""
     def register(function):
+        function.is_alone = alone
         ALL.append((title, function))
         return function
     return register
@@ -45,10 +47,10 @@ class Context:
         made.create(replicas, **options)
         return made
 
-    def nodes(self, count, gpus, **options):
+    def nodes(self, count, gpus, kind=nodes.Node, **options):
         """So many simulated nodes more; returns all. The life of the scenario's pods begins with the first."""
         for number in range(len(self._nodes), len(self._nodes) + count):
-            made = nodes.Node(self.cluster, f"{self.name}-node{number}", gpus, **options)
+            made = kind(self.cluster, f"{self.name}-node{number}", gpus, **options)
             self._nodes.append(made)
             made.start()
         self.pods = self.pods or pods.Pods(self.cluster, self.name, self._nodes)

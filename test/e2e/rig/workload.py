@@ -77,6 +77,10 @@ class Workload:
         """A new pod template: the deployment controller replaces all pods."""
         self.api.merge(self._deployment, {"spec": {"template": {"metadata": {"annotations": {"version": version}}}}})
 
+    def resize(self, replicas):
+        """As a person does, or another controller."""
+        self.api.merge(self._deployment, {"spec": {"replicas": replicas}})
+
     def scale(self, metadata, kind="external", minimum=1, maximum=20, authentication=None, metric_type=None, **spec):
         """Creates or changes the ScaledObject; metadata holds the trigger's keys, scalerAddress included."""
         trigger = {"type": kind, "metadata": metadata}
