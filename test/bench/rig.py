@@ -8,6 +8,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -106,6 +107,37 @@ def agent(scenario=None, *flags, library=NVMLSIM):
     return Server([PROGRAM, "agent", "--listen", f"{HOST}:{port}", "--metrics-port", "0", "--probe-port", "0",
                    "--log-level", "error", "--nvml-library", library if scenario else folder / "no-such-library",
                    *flags], port, **environment)
+
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+current-context: bench
+contexts: [{{name: bench, context: {{cluster: bench, user: bench, namespace: gpu-scaler}}}}]
+clusters: [{{name: bench, cluster: {{server: "http://{}:{}"}}}}]
+users: [{{name: bench, user: {{token: secret}}}}]
+"""
+
+
+def kube(workloads, agents, agent_port, pods=16):
+    """The API server of bench_kube.py."""
+    port, program = free_port(), ROOT / "test" / "bench" / "bench_kube.py"
+    return Server([sys.executable, program, port, workloads, agents, agent_port, pods], port)
+
+
+def hub(api, *flags):
+    """A hub of that API server's cluster."""
+    port = free_port()
+    kubeconfig = folder / f"{port}.kubeconfig"
+    kubeconfig.write_text(KUBECONFIG.format(HOST, api.port))
+    return Server([PROGRAM, "hub", "--listen", f"{HOST}:{port}", "--metrics-port", "0", "--probe-port", "0", "--log-level",
+                   "error", "--kubeconfig", kubeconfig, *flags], port)
+
+
+def prefer(pid=0):
+    """What is measured comes before what others do on this machine, where that is allowed."""
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(1))
 
 
 def page(server, path="/metrics"):
