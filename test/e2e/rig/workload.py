@@ -95,6 +95,15 @@ class Workload:
                      "pollingInterval": settings.KEDA_POLL_S, "cooldownPeriod": settings.KEDA_COOLDOWN_S,
                      "triggers": [trigger], **spec}})
 
+    def pause(self, replicas):
+        """Tells KEDA to keep so many replicas until told otherwise; None: to scale again."""
+        annotations = {"autoscaling.keda.sh/paused-replicas": None if replicas is None else str(replicas)}
+        self.api.merge(self._object, {"metadata": {"annotations": annotations}})
+
+    def forget(self):
+        """Deletes the ScaledObject; the Deployment stays."""
+        self.api.delete(self._object)
+
     def authenticate(self, name, **secrets):
         """A Secret and the TriggerAuthentication that hands its keys to the trigger, by the same names."""
         self.api.apply(f"/api/v1/namespaces/{self.namespace}/secrets/{name}", {

@@ -150,6 +150,35 @@ def _target_line(hub, workload, target):
     return f"target {target} %" in text and f"target {target}," in text
 
 
+@scenario("people at work: scaled by hand, paused and resumed, deleted and made anew with another target")
+def people_at_work(context):
+    context.nodes(2, gpus=5)
+    hub = context.hub()
+    workload = context.workload(replicas=4, gpus=1)
+    _steady(context, workload, hub, 4)
+    for replicas in (8, 1):
+        context.note(f"scaled to {replicas} by hand")
+        workload.resize(replicas)
+        context.until("4 replicas again", lambda v: v.replicas == 4)
+        context.until_served(workload, 4)
+        context.holds("4 replicas", lambda v: v.replicas == 4, 6)
+    context.note("paused at 2")
+    workload.pause(2)
+    context.until("2 replicas and no HPA", lambda v: v.replicas == 2 and not v.hpa)
+    context.until_served(workload, 2)
+    context.holds("2 replicas at 96 %", lambda v: v.replicas == 2, 5)
+    context.note("resumed")
+    workload.pause(None)
+    context.until("4 replicas again", lambda v: v.replicas == 4 and v.hpa)
+    context.note("the ScaledObject is deleted, and made anew with a target of 32")
+    workload.forget()
+    context.wait_for("KEDA to let go of it", workload.is_gone)
+    workload.scale(workload_trigger(hub, targetValue="32"))
+    context.until("6 replicas, where each is at 32 %", lambda v: v.replicas == 6 and v.target == 32)
+    context.until_served(workload, 6)
+    context.holds("6 replicas", lambda v: v.replicas == 6, 6)
+
+
 @scenario("KEDA's operator killed at peak and started again: no dip, and it follows again", alone=True)
 def keda_restarts(context):
     context.nodes(2, gpus=4)
