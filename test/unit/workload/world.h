@@ -126,7 +126,7 @@ static inline struct world_node *world_node(struct world *w, const char *name)
     assert_true(w->n_nodes < WORLD_NODES);
     struct world_node *n = &w->nodes[w->n_nodes];
     w->list[w->n_nodes++] = &n->node;
-    (void)snprintf(n->name, sizeof(n->name), "%s", name);
+    (void)str_copy(n->name, sizeof(n->name), str_of(name));
     for (size_t i = 0; i < WORLD_WANTS; i++)
         n->limits[i] = 5 * NS_PER_S;
     n->node = (struct fleet_node){.name = n->name,
