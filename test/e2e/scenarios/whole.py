@@ -150,6 +150,29 @@ def _target_line(hub, workload, target):
     return f"target {target} %" in text and f"target {target}," in text
 
 
+@scenario("an upgrade of all our programs at peak, agents one after the other, then both hubs: no dip, no climb")
+def upgrade_at_peak(context):
+    nodes = context.nodes(3, gpus=3)
+    # By this name the hubs know the ScaledObject before they are asked.
+    hubs = [context.hub(flags=["--service-name", "localhost"]) for _ in range(2)]
+    front = context.forwarder(*[hub.port for hub in hubs])
+    workload = context.workload(replicas=6, gpus=1)
+    keys = {"scalerAddress": f"localhost:{front.port}"}
+    demand = _steady(context, workload, hubs[0], 6, keys, **NO_STABILIZATION)
+    context.wait_for("the HPA to read what is measured", lambda: workload.external_value() == 288)
+    for program in [*[node.agent for node in nodes], *hubs]:
+        context.note(f"{program.name} is replaced")
+        seconds, status = program.stop()
+        context.expect(status == 0, f"{program.name} to end well, got {status} after {seconds:.1f} s")
+        context.holds("6 replicas without it", lambda v: v.replicas == 6, 3)
+        program.start()
+        context.holds("6 replicas", lambda v: v.replicas == 6, 3)
+    context.wait_for("both hubs to measure all", lambda: all(_measured(hub, workload) == 6 for hub in hubs))
+    context.note("demand for 8")
+    demand.total = 390
+    context.until("8 replicas", lambda v: v.replicas == 8)
+
+
 @scenario("people at work: scaled by hand, paused and resumed, deleted and made anew with another target")
 def people_at_work(context):
     context.nodes(2, gpus=5)
