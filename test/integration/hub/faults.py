@@ -243,6 +243,23 @@ def skew():
         check("web-3 on node-0: loading" in why, why)
 
 
+@test("when the API server's clock steps by an hour, forth or back, the value never falls below the present count")
+def clock_steps():
+    with web(60, 60, 60) as cluster:
+        ask = cluster.hub().ask("ml", "web")
+        ask.until(180)
+        target, present = float(LOAD["targetValue"]), 3
+        for step_s in (3600.0, -3600.0, 0.0):
+            before = cluster.kube.count("get", "/scale")
+            cluster.kube.skew_s = step_s
+            cluster.kube.put(make_deployment("ml", "web", present))  # something to tell, so that the clock is read
+            cluster.kube.put(make_pod("ml", f"web-{present}", "node-0", "web", created_s=700, ready_s=600))
+            cluster.kube.delete("pods", "ml", f"web-{present}")
+            wait_until(lambda seen=before: cluster.kube.count("get", "/scale") > seen, "another read of /scale")
+            ask.stays(lambda got: not isinstance(got, str) and got >= target * present - 0.5, 3)
+        ask.until(180)
+
+
 @test("pods that end are not counted, their places are loading until the new ones are")
 def rescheduled():
     with web(40, 60, 80) as cluster:
