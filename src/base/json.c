@@ -179,3 +179,12 @@ void json_kv_bool(struct json *j, const char *key, bool value)
     json_key(j, key);
     json_bool(j, value);
 }
+
+void json_kv_maybe(struct json *j, const char *key, bool is_there, double value)
+{
+    json_key(j, key);
+    if (is_there)
+        json_double(j, value);
+    else
+        json_null(j);
+}

@@ -35,6 +35,8 @@ void json_kv_string(struct json *j, const char *key, const char *text);
 void json_kv_double(struct json *j, const char *key, double value);
 void json_kv_i64(struct json *j, const char *key, int64_t value);
 void json_kv_bool(struct json *j, const char *key, bool value);
+/* A number that is there under a condition only: else null. */
+void json_kv_maybe(struct json *j, const char *key, bool is_there, double value);
 
 /* Append text as a quoted JSON string. */
 void json_quote(struct buf *out, const char *text, size_t len);

@@ -37,16 +37,6 @@ static void error_json(const struct err *e, struct json *out)
     json_object_end(out);
 }
 
-/* A number that is only there under a condition: else null. */
-static void maybe_kv(struct json *out, const char *key, bool is_there, double value)
-{
-    json_key(out, key);
-    if (is_there)
-        json_double(out, value);
-    else
-        json_null(out);
-}
-
 static void input_json(const struct trigger_input *in, struct json *out)
 {
     json_object_begin(out);
@@ -56,17 +46,17 @@ static void input_json(const struct trigger_input *in, struct json *out)
     json_kv_i64(out, "index", in->device.index);
     json_kv_string(out, "label", trigger_input_label(in));
     json_kv_string(out, "state", trigger_input_state_name(in->state));
-    maybe_kv(out, "value", in->has_value, in->value);
-    maybe_kv(out, "counted", in->is_counted, in->counted);
-    maybe_kv(out, "peak", in->state == TRIGGER_INPUT_MEASURED, in->peak);
-    maybe_kv(out, "ageSeconds", in->age_ns >= 0, (double)in->age_ns / (double)NS_PER_S);
+    json_kv_maybe(out, "value", in->has_value, in->value);
+    json_kv_maybe(out, "counted", in->is_counted, in->counted);
+    json_kv_maybe(out, "peak", in->state == TRIGGER_INPUT_MEASURED, in->peak);
+    json_kv_maybe(out, "ageSeconds", in->age_ns >= 0, (double)in->age_ns / (double)NS_PER_S);
     json_object_end(out);
 }
 
 static void result_json(const struct trigger_evaluation *ev, const struct trigger_explanation *said, struct json *out)
 {
     bool has_value = ev->value_error.class == ERR_NONE, has_active = ev->active_error.class == ERR_NONE;
-    maybe_kv(out, "value", has_value, ev->value);
+    json_kv_maybe(out, "value", has_value, ev->value);
     json_kv_string(out, "rule", has_value ? said->rule : NULL);
     if (!has_value) {
         json_key(out, "valueError");
@@ -78,7 +68,7 @@ static void result_json(const struct trigger_evaluation *ev, const struct trigge
     else
         json_null(out);
     json_kv_string(out, "activeRule", has_active ? said->active_rule : NULL);
-    maybe_kv(out, "activity", ev->activity >= 0, ev->activity);
+    json_kv_maybe(out, "activity", ev->activity >= 0, ev->activity);
     if (!has_active) {
         json_key(out, "activeError");
         error_json(&ev->active_error, out);

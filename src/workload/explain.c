@@ -386,18 +386,9 @@ void workload_explain_text(const struct workload_facts *facts, const struct work
 
 /* ---- JSON ---- */
 
-static void maybe_kv(struct json *out, const char *key, bool is_there, double value)
-{
-    json_key(out, key);
-    if (is_there)
-        json_double(out, value);
-    else
-        json_null(out);
-}
-
 static void known_kv(struct json *out, const char *key, struct scaling_maybe value)
 {
-    maybe_kv(out, key, value.is_known, value.value);
+    json_kv_maybe(out, key, value.is_known, value.value);
 }
 
 static void error_kv(struct json *out, const char *key, const struct err *e)
@@ -418,7 +409,7 @@ static void answer_json(const struct workload_answer *a, struct json *out)
     bool has_value = a->value_error.class == ERR_NONE, has_active = a->active_error.class == ERR_NONE;
     if (has_pods(a))
         scaling_say(&a->rules, &a->result, &a->sent, &rule);
-    maybe_kv(out, "value", has_value, a->value);
+    json_kv_maybe(out, "value", has_value, a->value);
     json_kv_string(out, "rule", has_pods(a) ? buf_cstr(&rule) : NULL);
     error_kv(out, "valueError", &a->value_error);
     json_key(out, "active");
@@ -440,12 +431,12 @@ static void workload_json(const struct workload_facts *facts, const struct workl
     json_kv_string(out, "kind", facts->is_job ? "ScaledJob" : "ScaledObject");
     json_kv_string(out, "targetKind", facts->target_kind);
     json_kv_string(out, "targetName", facts->target_name);
-    maybe_kv(out, "specReplicas", facts->is_scale_known, (double)facts->spec);
-    maybe_kv(out, "statusReplicas", facts->is_scale_known, (double)facts->status);
+    json_kv_maybe(out, "specReplicas", facts->is_scale_known, (double)facts->spec);
+    json_kv_maybe(out, "statusReplicas", facts->is_scale_known, (double)facts->status);
     json_kv_string(out, "scaleError", facts->scale_error[0] ? facts->scale_error : NULL);
-    maybe_kv(out, "otherTriggers", facts->scaled_object != NULL,
-             facts->scaled_object ? (double)count_other_triggers(facts->scaled_object) : 0);
-    maybe_kv(out, "readyPods", has_pods(a), (double)a->result.replicas.ready);
+    json_kv_maybe(out, "otherTriggers", facts->scaled_object != NULL,
+                  facts->scaled_object ? (double)count_other_triggers(facts->scaled_object) : 0);
+    json_kv_maybe(out, "readyPods", has_pods(a), (double)a->result.replicas.ready);
     json_object_end(out);
 }
 
@@ -456,10 +447,10 @@ static void last_json(const struct workload_answer *a, struct json *out)
     bool has_value = last && last->value_ns, has_active = last && last->active_ns;
     json_key(out, "lastAnswer");
     json_object_begin(out);
-    maybe_kv(out, "valueSecondsAgo", has_value, has_value ? seconds_before(a, last->value_ns) : 0);
-    maybe_kv(out, "value", has_value && last->value_error.class == ERR_NONE, has_value ? last->value : 0);
+    json_kv_maybe(out, "valueSecondsAgo", has_value, has_value ? seconds_before(a, last->value_ns) : 0);
+    json_kv_maybe(out, "value", has_value && last->value_error.class == ERR_NONE, has_value ? last->value : 0);
     json_kv_string(out, "valueError", has_value && last->value_error.class ? last->value_error.text : NULL);
-    maybe_kv(out, "activeSecondsAgo", has_active, has_active ? seconds_before(a, last->active_ns) : 0);
+    json_kv_maybe(out, "activeSecondsAgo", has_active, has_active ? seconds_before(a, last->active_ns) : 0);
     json_key(out, "active");
     if (has_active && last->active_error.class == ERR_NONE)
         json_bool(out, last->is_active);
@@ -476,13 +467,13 @@ static void interval_json(const struct scaling_result *r, struct json *out)
     json_key(out, "interval");
     json_object_begin(out);
     json_kv_double(out, "target", r->target);
-    maybe_kv(out, "low", is_there, r->lo);
-    maybe_kv(out, "high", is_there, r->hi);
-    maybe_kv(out, "lowAsksFor", is_there, (double)r->asks_lo);
-    maybe_kv(out, "highAsksFor", is_there, (double)r->asks_hi);
+    json_kv_maybe(out, "low", is_there, r->lo);
+    json_kv_maybe(out, "high", is_there, r->hi);
+    json_kv_maybe(out, "lowAsksFor", is_there, (double)r->asks_lo);
+    json_kv_maybe(out, "highAsksFor", is_there, (double)r->asks_hi);
     json_kv_i64(out, "counted", (int64_t)r->n);
     json_kv_i64(out, "withLower", (int64_t)r->n_lower);
-    maybe_kv(out, "beforeHPA", r->error.class == ERR_NONE, r->value);
+    json_kv_maybe(out, "beforeHPA", r->error.class == ERR_NONE, r->value);
     json_kv_bool(out, "isHold", r->is_hold);
     json_object_end(out);
     json_key(out, "states");
@@ -507,12 +498,12 @@ static void hpa_json(const struct workload_facts *facts, const struct workload_a
     json_kv_double(out, "toleranceDown", a->hpa.tolerance_down);
     json_kv_bool(out, "hasModifiers", a->hpa.has_modifiers);
     json_kv_string(out, "fit", is_sent ? scaling_fit_sentence(a->sent.fit) : NULL);
-    maybe_kv(out, "wanted", is_sent, (double)a->sent.wanted);
-    maybe_kv(out, "proposal", is_sent, (double)a->sent.proposal);
-    maybe_kv(out, "min", facts->hpa != NULL, facts->hpa ? (double)facts->hpa->min : 0);
-    maybe_kv(out, "max", facts->hpa != NULL, facts->hpa ? (double)facts->hpa->max : 0);
-    maybe_kv(out, "bounded", o.is_known, (double)o.bounded);
-    maybe_kv(out, "nextSync", o.is_known, (double)o.next);
+    json_kv_maybe(out, "wanted", is_sent, (double)a->sent.wanted);
+    json_kv_maybe(out, "proposal", is_sent, (double)a->sent.proposal);
+    json_kv_maybe(out, "min", facts->hpa != NULL, facts->hpa ? (double)facts->hpa->min : 0);
+    json_kv_maybe(out, "max", facts->hpa != NULL, facts->hpa ? (double)facts->hpa->max : 0);
+    json_kv_maybe(out, "bounded", o.is_known, (double)o.bounded);
+    json_kv_maybe(out, "nextSync", o.is_known, (double)o.next);
     json_object_end(out);
 }
 
@@ -525,12 +516,12 @@ static void device_json(const struct workload_device *wd, struct json *out)
     json_kv_i64(out, "index", wd->device->index);
     json_kv_string(out, "label", wd->device->mig_profile[0] ? wd->device->mig_profile : wd->device->product);
     json_kv_string(out, "reading", scaling_reading_name(c->reading));
-    maybe_kv(out, "value", is_read, c->value);
+    json_kv_maybe(out, "value", is_read, c->value);
     json_kv_i64(out, "holders", c->holders);
     json_kv_i64(out, "ownHolders", c->own_holders);
-    maybe_kv(out, "share", c->has_shares, c->share);
-    maybe_kv(out, "shareSum", c->has_shares, c->share_sum);
-    maybe_kv(out, "ageSeconds", wd->age_s >= 0, wd->age_s);
+    json_kv_maybe(out, "share", c->has_shares, c->share);
+    json_kv_maybe(out, "shareSum", c->has_shares, c->share_sum);
+    json_kv_maybe(out, "ageSeconds", wd->age_s >= 0, wd->age_s);
     json_kv_bool(out, "isSimulated", wd->node->is_simulated);
     json_kv_bool(out, "isGiven", !wd->holder);
     json_object_end(out);
@@ -555,10 +546,10 @@ static void pod_json(const struct workload_input *in, struct json *out)
     known_kv(out, "lastGood", p->last_good);
     json_kv_bool(out, "isReady", p->is_ready);
     known_kv(out, "conditionAgeSeconds", p->condition_age_s);
-    maybe_kv(out, "createdAgeSeconds", in->counted != NULL, p->created_age_s);
-    maybe_kv(out, "missingSeconds", p->missing_for_s > 0, p->missing_for_s);
+    json_kv_maybe(out, "createdAgeSeconds", in->counted != NULL, p->created_age_s);
+    json_kv_maybe(out, "missingSeconds", p->missing_for_s > 0, p->missing_for_s);
     json_kv_bool(out, "isPreallocated", r->is_preallocated);
-    maybe_kv(out, "group", p->group >= 0, (double)p->group);
+    json_kv_maybe(out, "group", p->group >= 0, (double)p->group);
     json_kv_string(out, "reason", in->text[0] ? in->text : NULL);
     json_key(out, "devices");
     json_array_begin(out);

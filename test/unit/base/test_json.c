@@ -69,6 +69,20 @@ static void write_sample(struct json *j)
     json_object_end(j);
 }
 
+static void test_number_that_is_not_there_is_null(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf out;
+    buf_init(&out, 100);
+    struct json j;
+    json_init(&j, &out, 0);
+    json_object_begin(&j);
+    json_kv_maybe(&j, "there", true, 1.5);
+    json_kv_maybe(&j, "not", false, 1.5);
+    json_object_end(&j);
+    assert_string_equal(buf_cstr(&out), "{\"there\":1.5,\"not\":null}");
+}
+
 static void test_document_on_one_line(void **state)
 {
     (void)state;
@@ -186,6 +200,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_strings_are_escaped),
         cmocka_unit_test(test_broken_utf8_becomes_replacement_characters),
+        cmocka_unit_test(test_number_that_is_not_there_is_null),
         cmocka_unit_test(test_document_on_one_line),
         cmocka_unit_test(test_indented_document),
         cmocka_unit_test(test_deepest_allowed_level_works),
