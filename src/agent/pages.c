@@ -2,8 +2,6 @@
  * reason to leave the Service. */
 #include "agent/agent_private.h"
 
-#include <stdio.h>
-
 void agent_write_driver(void *context, struct buf *out)
 {
     const struct agent *a = context;
@@ -21,22 +19,16 @@ void agent_write_driver(void *context, struct buf *out)
                      s ? s->driver_text : "");
 }
 
-/* gzip where the client takes it and the page gets smaller: 8 GPUs are 40 kB of text. */
 static void metrics_page(void *context, const struct net_get_request *request, struct net_get_response *response)
 {
     struct agent *a = context;
-    enum promtext_format format = promtext_negotiate(request->accept);
     struct exporter_view view = {.snapshot = a->snapshot, .now_ns = net_now_ns(a->loop), .wall_ns = time_wall_ns()};
     if (a->attribution) {
         view.owners = attribution_owners(a->attribution);
         view.holders = attribution_holders(a->attribution);
     }
     view.entries = agent_entries_evaluate(a->entries, a->snapshot, view.now_ns, &view.n_entries);
-    exporter_render(a->exporter, &view, format, &response->body);
-    response->content_type = promtext_content_type(format);
-    if (http_accepts_gzip(request->accept_encoding) && http_gzip(&response->body) == 0)
-        response->content_encoding = "gzip";
-    (void)snprintf(response->extra, sizeof(response->extra), "Vary: Accept, Accept-Encoding\r\n");
+    daemon_answer_metrics(a->exporter, &view, request, response);
 }
 
 void agent_add_pages(struct agent *a)

@@ -86,6 +86,10 @@ struct trigger_cache *daemon_triggers(const struct daemon *d);
 /* Log that metadata was refused, at most one line a second: KEDA repeats a refused question, and any peer can send bad
  * metadata. */
 void daemon_log_refusal(struct daemon *d, const char *ns, const char *name, const char *peer, const struct err *error);
+/* The answer of /metrics: the page in the form that the client asks for, gzipped where it takes that and gets smaller.
+ */
+void daemon_answer_metrics(struct exporter *exporter, const struct exporter_view *view,
+                           const struct net_get_request *request, struct net_get_response *response);
 /* Signals and listeners; each address is logged. */
 int daemon_listen(struct daemon *d, struct err *e);
 const char *daemon_address(const struct daemon *d); /* of the first listener, with the port that the system chose */

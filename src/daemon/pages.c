@@ -2,6 +2,8 @@
  * process; what else there is to say of the program is shown with ?verbose. ecosystem.md 3.2 */
 #include "daemon/private.h"
 
+#include <stdio.h>
+
 static size_t collect_checks(const struct daemon *d, bool is_readiness, struct daemon_check checks[DAEMON_CHECKS_MAX])
 {
     checks[0] = (struct daemon_check){"loop", true, ""}; /* it turns: this page is answered on it */
@@ -120,6 +122,18 @@ static void page_of_contents(void *context, const struct net_get_request *reques
                      d->config.version, d->config.mode, *d->config.node_name ? d->config.node_name : "(unknown)",
                      d->program.pages, d->program.services);
     response->content_type = "text/plain; charset=utf-8";
+}
+
+/* 8 GPUs are 40 kB of text. */
+void daemon_answer_metrics(struct exporter *exporter, const struct exporter_view *view,
+                           const struct net_get_request *request, struct net_get_response *response)
+{
+    enum promtext_format format = promtext_negotiate(request->accept);
+    exporter_render(exporter, view, format, &response->body);
+    response->content_type = promtext_content_type(format);
+    if (http_accepts_gzip(request->accept_encoding) && http_gzip(&response->body) == 0)
+        response->content_encoding = "gzip";
+    (void)snprintf(response->extra, sizeof(response->extra), "Vary: Accept, Accept-Encoding\r\n");
 }
 
 void daemon_add_pages(struct daemon *d)

@@ -70,16 +70,9 @@ static double seconds_since(const struct hub *h, int64_t then_ns)
 /* As short as it can be, to a thousandth: targets may be small. */
 static void put_exact(struct buf *out, bool is_known, double value, int width)
 {
-    char text[64] = "-";
-    if (is_known) {
-        (void)snprintf(text, sizeof(text), "%.3f", value);
-        for (size_t len = strlen(text); text[len - 1] == '0' || text[len - 1] == '.'; len--) {
-            bool is_point = text[len - 1] == '.';
-            text[len - 1] = '\0';
-            if (is_point)
-                break;
-        }
-    }
+    char text[NUM_TEXT_MAX] = "-";
+    if (is_known)
+        num_format_milli(text, value);
     (void)buf_printf(out, "%*s", width, text);
 }
 
@@ -103,8 +96,8 @@ static void node_json(struct json *j, const struct hub *h, const struct fleet_no
     json_kv_string(j, "reason", n->text);
     json_kv_string(j, "version", n->version);
     json_kv_bool(j, "simulated", n->is_simulated);
-    json_kv_double(j, "heardSecondsAgo", n->heard_ns ? seconds_since(h, n->heard_ns) : (double)NAN);
-    json_kv_double(j, "readSecondsAgo", n->taken_ns ? seconds_since(h, n->taken_ns) : (double)NAN);
+    json_kv_maybe(j, "heardSecondsAgo", n->heard_ns != 0, seconds_since(h, n->heard_ns));
+    json_kv_maybe(j, "readSecondsAgo", n->taken_ns != 0, seconds_since(h, n->taken_ns));
     json_kv_string(j, "driver", n->driver);
     json_kv_string(j, "driverReason", n->driver_text);
     json_kv_string(j, "driverVersion", n->driver_version);
@@ -122,7 +115,7 @@ static void node_row(struct buf *out, const struct hub *h, const struct fleet_no
     const char *reason = *n->text ? n->text : *n->driver_text ? n->driver_text : n->owners_text;
     (void)buf_printf(out, "%-28s %-11s %-9s", *n->name ? n->name : n->address, fleet_node_state_name(n->state),
                      *n->driver ? n->driver : "-");
-    put_number(out, n->heard_ns != 0, n->heard_ns ? seconds_since(h, n->heard_ns) : 0, 8);
+    put_number(out, n->heard_ns != 0, seconds_since(h, n->heard_ns), 8);
     (void)buf_printf(out, "%6zu %8zu  %s%s\n", n->n_devices, n->n_holders, n->is_simulated ? "simulated  " : "",
                      reason);
 }
@@ -198,7 +191,7 @@ static void gpu_json(struct json *j, struct hub *h, const struct fleet_node *n, 
     json_kv_string(j, "lost", d->lost_reason);
     json_kv_double(j, "utilizationPercent", hub_newest(h, n, d, SNAPSHOT_UTILIZATION));
     json_kv_double(j, "memoryUsedBytes", hub_newest(h, n, d, SNAPSHOT_MEMORY_USED));
-    json_kv_double(j, "memoryTotalBytes", d->memory_total ? (double)d->memory_total : (double)NAN);
+    json_kv_maybe(j, "memoryTotalBytes", d->memory_total != 0, (double)d->memory_total);
     json_key(j, "holders");
     json_array_begin(j);
     for (size_t i = 0; i < n->n_holders; i++)
@@ -268,23 +261,35 @@ struct walk {
     struct cluster_workload *workload;
     struct buf *text; /* NULL: JSON */
     struct json *json;
+    void (*show)(const struct walk *walk, const struct hub_answer *look);
 };
 
-static void trigger_json(void *context, struct workload_memory *m)
+static void show_memory(void *context, struct workload_memory *m)
 {
     struct walk *walk = context;
     ARENA_AUTO struct arena arena;
     arena_init(&arena, ARENA_MAX);
     const struct hub_answer *look = hub_look(walk->hub, walk->workload, m, &arena);
-    if (!look)
-        return;
+    if (look)
+        walk->show(walk, look);
+}
+
+/* Each trigger of the walk's workload. */
+static void show_each(struct walk *walk, void (*show)(const struct walk *walk, const struct hub_answer *look))
+{
+    walk->show = show;
+    cluster_each_memory(walk->workload, show_memory, walk);
+}
+
+static void trigger_json(const struct walk *walk, const struct hub_answer *look)
+{
     const struct workload_answer *a = &look->answer;
     struct json *j = walk->json;
     json_object_begin(j);
     json_kv_string(j, "metric", a->trigger->metric_name);
     json_kv_string(j, "type", trigger_metric_name(a->trigger->metric));
     json_kv_double(j, "target", a->trigger->target);
-    json_kv_double(j, "value", a->value_error.class == ERR_NONE ? a->value : (double)NAN);
+    json_kv_maybe(j, "value", a->value_error.class == ERR_NONE, a->value);
     json_kv_string(j, "error", a->value_error.text);
     json_key(j, "active");
     if (a->active_error.class == ERR_NONE)
@@ -294,14 +299,8 @@ static void trigger_json(void *context, struct workload_memory *m)
     json_object_end(j);
 }
 
-static void trigger_row(void *context, struct workload_memory *m)
+static void trigger_row(const struct walk *walk, const struct hub_answer *look)
 {
-    struct walk *walk = context;
-    ARENA_AUTO struct arena arena;
-    arena_init(&arena, ARENA_MAX);
-    const struct hub_answer *look = hub_look(walk->hub, walk->workload, m, &arena);
-    if (!look)
-        return;
     const struct workload_answer *a = &look->answer;
     char name[600];
     (void)snprintf(name, sizeof(name), "%s/%s", look->facts.ns, look->facts.name);
@@ -350,7 +349,7 @@ static void workload_row(void *context, struct cluster_workload *w)
     struct walk *walk = context;
     walk->workload = w;
     if (walk->text) {
-        cluster_each_memory(w, trigger_row, walk);
+        show_each(walk, trigger_row);
         cluster_each_refusal(w, refused_row, walk);
         return;
     }
@@ -366,13 +365,13 @@ static void workload_row(void *context, struct cluster_workload *w)
     json_kv_string(j, "kind", facts.is_job ? "ScaledJob" : "ScaledObject");
     json_kv_string(j, "targetKind", facts.target_kind);
     json_kv_string(j, "targetName", facts.target_name);
-    json_kv_double(j, "specReplicas", facts.is_scale_known ? (double)facts.spec : (double)NAN);
-    json_kv_double(j, "statusReplicas", facts.is_scale_known ? (double)facts.status : (double)NAN);
+    json_kv_maybe(j, "specReplicas", facts.is_scale_known, (double)facts.spec);
+    json_kv_maybe(j, "statusReplicas", facts.is_scale_known, (double)facts.status);
     json_kv_string(j, "scaleError", facts.scale_error);
     json_kv_i64(j, "pods", (int64_t)facts.n_pods);
     json_key(j, "triggers");
     json_array_begin(j);
-    cluster_each_memory(w, trigger_json, walk);
+    show_each(walk, trigger_json);
     json_array_end(j);
     refused_json(walk, w);
     json_object_end(j);
@@ -400,27 +399,15 @@ static void workloads_page(void *context, const struct net_get_request *request,
     end_json(&j, response);
 }
 
-static void explain_json(void *context, struct workload_memory *m)
+static void explain_json(const struct walk *walk, const struct hub_answer *look)
 {
-    struct walk *walk = context;
-    ARENA_AUTO struct arena arena;
-    arena_init(&arena, ARENA_MAX);
-    const struct hub_answer *look = hub_look(walk->hub, walk->workload, m, &arena);
-    if (!look)
-        return;
     struct workload_facts facts = look->facts;
     facts.n_scalers = cluster_count_scalers(walk->workload);
     workload_explain_json(&facts, &look->answer, walk->json);
 }
 
-static void explain_text(void *context, struct workload_memory *m)
+static void explain_text(const struct walk *walk, const struct hub_answer *look)
 {
-    struct walk *walk = context;
-    ARENA_AUTO struct arena arena;
-    arena_init(&arena, ARENA_MAX);
-    const struct hub_answer *look = hub_look(walk->hub, walk->workload, m, &arena);
-    if (!look)
-        return;
     struct workload_facts facts = look->facts;
     facts.n_scalers = cluster_count_scalers(walk->workload);
     workload_explain_text(&facts, &look->answer, walk->text);
@@ -458,14 +445,14 @@ static void workload_page(void *context, const struct net_get_request *request, 
     if (wants_text(request->query)) {
         begin_text(response);
         walk.text = &response->body;
-        cluster_each_memory(w, explain_text, &walk);
+        show_each(&walk, explain_text);
         cluster_each_refusal(w, refused_text, &walk);
         return;
     }
     begin_json(&j, h, response);
     json_key(&j, "triggers");
     json_array_begin(&j);
-    cluster_each_memory(w, explain_json, &walk);
+    show_each(&walk, explain_json);
     json_array_end(&j);
     refused_json(&walk, w);
     end_json(&j, response);
@@ -481,16 +468,16 @@ static void show_device(struct hub *h, const struct fleet_node *n, const struct 
     double utilization = hub_newest(h, n, d, SNAPSHOT_UTILIZATION), used = hub_newest(h, n, d, SNAPSHOT_MEMORY_USED);
     enum { PERCENT = 100 };
     if (!isnan(utilization))
-        metric_set(metric_series_new(metric_register(h->metrics, &utilization_desc), labels), utilization / PERCENT);
+        metric_set(metric_series_new(h->shown_utilization, labels), utilization / PERCENT);
     if (!isnan(used))
-        metric_set(metric_series_new(metric_register(h->metrics, &memory_desc), labels), used);
+        metric_set(metric_series_new(h->shown_memory, labels), used);
 }
 
 /* Made anew for each scrape: what is gone is gone. */
 static void show_fleet(struct hub *h)
 {
-    metric_clear(metric_register(h->metrics, &utilization_desc));
-    metric_clear(metric_register(h->metrics, &memory_desc));
+    metric_clear(h->shown_utilization);
+    metric_clear(h->shown_memory);
     size_t n, shown = 0;
     const struct fleet_node *const *nodes = fleet_nodes(h->fleet, &n);
     for (size_t i = 0; i < n; i++)
@@ -501,15 +488,10 @@ static void show_fleet(struct hub *h)
 static void metrics_page(void *context, const struct net_get_request *request, struct net_get_response *response)
 {
     struct hub *h = context;
-    enum promtext_format format = promtext_negotiate(request->accept);
     show_fleet(h);
     struct exporter_view view = {.now_ns = net_now_ns(h->loop), .wall_ns = time_wall_ns()};
     view.entries = hub_entries_evaluate(h->entries, h, h->config->max_devices_shown, &view.n_entries);
-    exporter_render(h->exporter, &view, format, &response->body);
-    response->content_type = promtext_content_type(format);
-    if (http_accepts_gzip(request->accept_encoding) && http_gzip(&response->body) == 0)
-        response->content_encoding = "gzip";
-    (void)snprintf(response->extra, sizeof(response->extra), "Vary: Accept, Accept-Encoding\r\n");
+    daemon_answer_metrics(h->exporter, &view, request, response);
 }
 
 void hub_add_pages(struct hub *h)
@@ -521,6 +503,8 @@ void hub_add_pages(struct hub *h)
         {"/metrics", metrics_page},    {"/api/v1/workloads", workloads_page}, {"/api/v1/workloads/", workload_page},
         {"/api/v1/nodes", nodes_page}, {"/api/v1/gpus", gpus_page},
     };
+    h->shown_utilization = metric_register(h->metrics, &utilization_desc);
+    h->shown_memory = metric_register(h->metrics, &memory_desc);
     for (size_t i = 0; i < ARRAY_LEN(pages); i++)
         net_gets_add(daemon_gets(h->daemon), pages[i].path, pages[i].handler, h);
 }

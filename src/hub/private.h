@@ -32,7 +32,7 @@ struct hub {
     struct net_tls *agent_tls;
     struct net_timer *second;
     struct workload_memory *loose; /* of the last question about what is no ScaledObject */
-    struct metric_family *decisions;
+    struct metric_family *decisions, *shown_utilization, *shown_memory;
     struct map *logged_states; /* by address: what was logged of each agent last */
     int64_t start_ns;
     size_t n_wants;  /* that agents are asked for, by place */
