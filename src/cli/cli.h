@@ -47,6 +47,25 @@ struct option_set {
     VEC(char *) operands; /* what is not an option; views into argv */
 };
 
+/* Rows that several commands have. Where the kubelet names pods (with attribution/attribution.h); the library that is
+ * searched for unless it is named. */
+#define OPTIONS_POD_NAMES                                                                                              \
+    {.name = "pod-logs",                                                                                               \
+     .kind = OPTION_TEXT,                                                                                              \
+     .fallback = ATTRIBUTION_POD_LOGS,                                                                                 \
+     .metavar = "PATH",                                                                                                \
+     .help = "with --procfs: the kubelet's folders of logs, which name pods by UID"},                                  \
+    {                                                                                                                  \
+        .name = "container-logs", .kind = OPTION_TEXT, .fallback = ATTRIBUTION_LOG_LINKS, .metavar = "PATH",           \
+        .help = "with --procfs: the kubelet's links to logs, which name pods by container"                             \
+    }
+
+#define OPTION_NVML_SEARCHED                                                                                           \
+    {                                                                                                                  \
+        .name = "nvml-library", .kind = OPTION_TEXT, .fallback = "", .metavar = "PATH",                                \
+        .help = "libnvidia-ml.so.1 to load (default: search, NVML_LIB first)"                                          \
+    }
+
 void option_set_init(struct option_set *set, const struct option_def *defs, size_t n, const char *env_prefix);
 void option_set_fini(struct option_set *set);
 /* argv[0] is not looked at. Unknown flags, missing and malformed values are INVALID_ARGUMENT with what is allowed. */
