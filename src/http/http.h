@@ -58,6 +58,10 @@ struct http_fetch_config {
     int64_t timeout_ns;         /* from start to the last byte; 0: none */
     int64_t silence_ns;         /* from start to the first byte, and from byte to byte; 0: none */
     bool is_long;               /* lasts for minutes, with others of its kind: on a connection of its own */
+    /* Asked before each connect with the numeric address: NULL, or why it must not be asked (static text), which ends
+     * the fetch with PERMISSION_DENIED unless another address of the host may. A fetch with it shares connections only
+     * with fetches that have the same one. Optional. */
+    const char *(*address_fault)(void *context, const char *address);
     /* The head, once, before any of the body. Optional. */
     void (*head)(void *context, const struct http_head *head);
     /* A piece of the body, as it comes, whatever the status. -1 ends the fetch with CANCELLED. */

@@ -43,6 +43,11 @@ struct kube_meta {
 };
 
 enum kube_phase { KUBE_PENDING, KUBE_RUNNING, KUBE_SUCCEEDED, KUBE_FAILED, KUBE_PHASE_UNKNOWN };
+enum { KUBE_PORTS_MAX = 16 };
+struct kube_port {
+    const char *name; /* "" none */
+    uint16_t number;
+};
 /* GPU containers: those with limits "nvidia.com/..." or resource claims, init sidecars included; all if none is. */
 struct kube_pod {
     struct kube_meta meta;
@@ -54,6 +59,11 @@ struct kube_pod {
     double started_s;             /* the latest startedAt of running GPU containers; 0 none runs */
     bool requests_gpu;            /* a container has a limit "nvidia.com/..." above 0 or a claim */
     int64_t group;                /* label leaderworkerset.sh/group-index; -1 none */
+    int64_t worker;               /* label leaderworkerset.sh/worker-index; -1 none, 0 the leader */
+    /* annotations prometheus.io/port, /path and /scheme; "" */
+    const char *annotated_port, *annotated_path, *annotated_scheme;
+    struct kube_port ports[KUBE_PORTS_MAX]; /* TCP containerPorts, those of GPU containers first */
+    size_t n_ports;
 };
 
 struct kube_pair {

@@ -34,8 +34,18 @@ struct service_answer {
     const void *detail;      /* the evaluator's own, in the arena; of snapshots: a struct trigger_evaluation */
 };
 
+/* Something that an answer waits for. */
+struct service_wait;
+
 /* Who turns questions into answers. */
 struct service_evaluator {
+    /* What must be read before GetMetrics, IsActive or Explain can be answered is asked for here (a trigger on one
+     * engine's page). NULL: nothing; `ready` is not called. Else `ready` is called once, never from inside, within the
+     * program's own time limit, and `answer` follows. The question stays until then. Optional; streams do not wait. */
+    struct service_wait *(*prepare)(void *context, const struct service_question *question,
+                                    void (*ready)(void *ready_context), void *ready_context);
+    /* The call ended: ready is not called. */
+    void (*cancel)(void *context, struct service_wait *wait);
     /* Never fails and never waits: errors are in *ret. */
     void (*answer)(void *context, const struct service_question *question, struct arena *arena,
                    struct service_answer *ret);

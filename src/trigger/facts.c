@@ -123,7 +123,12 @@ bool trigger_is_passed_over(struct str name)
 
 bool trigger_metric_is_engine(enum trigger_metric metric)
 {
-    return metrics[metric].source == TRIGGER_SOURCE_ENGINE;
+    return metrics[metric].source <= TRIGGER_SOURCE_FIRST_SIGNAL;
+}
+
+enum signals_id trigger_metric_signal(enum trigger_metric metric)
+{
+    return (enum signals_id)(TRIGGER_SOURCE_FIRST_SIGNAL - metrics[metric].source);
 }
 
 bool trigger_metric_is_of_board(enum trigger_metric metric)
@@ -138,8 +143,7 @@ bool trigger_metric_is_of_board(enum trigger_metric metric)
 
 bool trigger_metrics_are_same(enum trigger_metric a, enum trigger_metric b)
 {
-    return a == b || (metrics[a].source == metrics[b].source && metrics[a].source != TRIGGER_SOURCE_ENGINE &&
-                      strcmp(metrics[a].unit, metrics[b].unit) == 0);
+    return a == b || (metrics[a].source == metrics[b].source && strcmp(metrics[a].unit, metrics[b].unit) == 0);
 }
 
 static const char *const profile_names[] = {

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "scaling/scaling.h"
+#include "signals/signals.h"
 #include "snapshot/snapshot.h"
 
 enum trigger_scope { TRIGGER_NODE, TRIGGER_WORKLOAD, TRIGGER_CLUSTER };
@@ -14,7 +15,8 @@ const char *trigger_scope_name(enum trigger_scope scope);
 const char *trigger_on_missing_name(enum trigger_on_missing on_missing);
 
 /* Metric types: X(id, name, alias or NULL, source, unit, divisor).
- * source: a snapshot field, MEMORY_PERCENT (used of total), or ENGINE (a page of the workload's own server).
+ * source: a snapshot field, MEMORY_PERCENT (used of total), or a signal of the workload's own server. The last four are
+ * the reference's spellings.
  * unit: as sent to KEDA; the field's base unit divided by divisor. Change procedure: names are public API; a new type
  * also goes into docs/triggers.md, docs/compatibility.md and the golden test of the list. */
 #define TRIGGER_METRICS(X)                                                                                             \
@@ -35,10 +37,24 @@ const char *trigger_on_missing_name(enum trigger_on_missing on_missing);
     X(DRAM_ACTIVITY, "dram_activity", NULL, SNAPSHOT_DRAM_ACTIVITY, "%", 1)                                            \
     X(ENCODER_UTILIZATION, "encoder_utilization", NULL, SNAPSHOT_ENCODER_UTILIZATION, "%", 1)                          \
     X(DECODER_UTILIZATION, "decoder_utilization", NULL, SNAPSHOT_DECODER_UTILIZATION, "%", 1)                          \
-    X(VLLM_QUEUE_DEPTH, "vllm_queue_depth", NULL, TRIGGER_SOURCE_ENGINE, "requests", 1)                                \
-    X(VLLM_KV_CACHE_USAGE, "vllm_kv_cache_usage", NULL, TRIGGER_SOURCE_ENGINE, "%", 1)                                 \
-    X(TRITON_QUEUE_WAIT_MS, "triton_queue_wait_ms", NULL, TRIGGER_SOURCE_ENGINE, "ms", 1)                              \
-    X(TRITON_REQUEST_RATE, "triton_request_rate", NULL, TRIGGER_SOURCE_ENGINE, "requests/s", 1)
+    X(REQUESTS_WAITING, "requests_waiting", NULL, TRIGGER_SIGNAL(REQUESTS_WAITING), "requests", 1)                     \
+    X(REQUESTS_RUNNING, "requests_running", NULL, TRIGGER_SIGNAL(REQUESTS_RUNNING), "requests", 1)                     \
+    X(REQUESTS_IN_FLIGHT, "requests_in_flight", NULL, TRIGGER_SIGNAL(REQUESTS_IN_FLIGHT), "requests", 1)               \
+    X(KV_CACHE_USAGE, "kv_cache_usage", NULL, TRIGGER_SIGNAL(KV_CACHE_USAGE), "%", 1)                                  \
+    X(TOKENS_WAITING, "tokens_waiting", NULL, TRIGGER_SIGNAL(TOKENS_WAITING), "tokens", 1)                             \
+    X(TOKENS_PER_SECOND, "tokens_per_second", NULL, TRIGGER_SIGNAL(TOKENS_PER_SECOND), "tokens/s", 1)                  \
+    X(QUEUE_WAIT_MS, "queue_wait_ms", NULL, TRIGGER_SIGNAL(QUEUE_WAIT_MS), "ms", 1)                                    \
+    X(TIME_TO_FIRST_TOKEN_MS, "time_to_first_token_ms", NULL, TRIGGER_SIGNAL(TIME_TO_FIRST_TOKEN_MS), "ms", 1)         \
+    X(INTER_TOKEN_LATENCY_MS, "inter_token_latency_ms", NULL, TRIGGER_SIGNAL(INTER_TOKEN_LATENCY_MS), "ms", 1)         \
+    X(REQUEST_RATE, "request_rate", NULL, TRIGGER_SIGNAL(REQUEST_RATE), "requests/s", 1)                               \
+    X(ENGINE_METRIC, "engine_metric", NULL, TRIGGER_SIGNAL(CUSTOM), "", 1)                                             \
+    X(VLLM_QUEUE_DEPTH, "vllm_queue_depth", NULL, TRIGGER_SIGNAL(REQUESTS_WAITING), "requests", 1)                     \
+    X(VLLM_KV_CACHE_USAGE, "vllm_kv_cache_usage", NULL, TRIGGER_SIGNAL(KV_CACHE_USAGE), "%", 1)                        \
+    X(TRITON_QUEUE_WAIT_MS, "triton_queue_wait_ms", NULL, TRIGGER_SIGNAL(QUEUE_WAIT_MS), "ms", 1)                      \
+    X(TRITON_REQUEST_RATE, "triton_request_rate", NULL, TRIGGER_SIGNAL(REQUEST_RATE), "requests/s", 1)
+
+/* A source that is a signal of an engine's page: below all others. */
+#define TRIGGER_SIGNAL(id) (TRIGGER_SOURCE_FIRST_SIGNAL - (int)SIGNALS_##id)
 
 enum trigger_metric {
 #define X(id, name, alias, source, unit, divisor) TRIGGER_##id,
@@ -46,15 +62,18 @@ enum trigger_metric {
 #undef X
         TRIGGER_METRIC_COUNT
 };
-enum { TRIGGER_SOURCE_MEMORY_PERCENT = -1, TRIGGER_SOURCE_ENGINE = -2 };
+enum { TRIGGER_SOURCE_MEMORY_PERCENT = -1, TRIGGER_SOURCE_FIRST_SIGNAL = -16 };
 
 const char *trigger_metric_name(enum trigger_metric metric);
 const char *trigger_metric_unit(enum trigger_metric metric);
-/* A snapshot field, or one of the two above; and what a reading of the field is divided by to be in the metric's unit.
+/* A snapshot field, MEMORY_PERCENT or TRIGGER_SIGNAL(...); and what a reading of the field is divided by to be in the
+ * metric's unit.
  */
 int trigger_metric_source(enum trigger_metric metric);
 double trigger_metric_divisor(enum trigger_metric metric);
 bool trigger_metric_is_engine(enum trigger_metric metric);
+/* Which signal; only of metrics that are an engine's. */
+enum signals_id trigger_metric_signal(enum trigger_metric metric);
 /* Read once per chip (temperature, power, links), not per MIG device. */
 bool trigger_metric_is_of_board(enum trigger_metric metric);
 /* The metric type of this name or alias, spelled as in the table. Returns false if there is none. */
@@ -79,7 +98,7 @@ bool trigger_find_metric(struct str name, enum trigger_metric *ret_metric);
 #define TRIGGER_KEYS(X)                                                                                                \
     X(PROFILE, "profile", NULL, "the name of a profile")                                                               \
     X(METRIC_NAME, "metricName", NULL, "1 to 120 letters, digits, '.', '_', ':' and '-'; not \".\" or \"..\"")         \
-    X(METRIC_TYPE, "metricType", NULL, "the name of a metric type")                                                    \
+    X(METRIC_TYPE, "metricType", NULL, "names of metric types, at most four, \"a,b\"")                                 \
     X(TARGET_VALUE, "targetValue", NULL, "a plain decimal number from 0.001 to 1000000000")                            \
     X(TARGET_GPU_UTILIZATION, "targetGpuUtilization", NULL, "a plain decimal number from 0.001 to 1000000000")         \
     X(TARGET_MEMORY_UTILIZATION, "targetMemoryUtilization", NULL, "a plain decimal number from 0.001 to 1000000000")   \
@@ -98,6 +117,13 @@ bool trigger_find_metric(struct str name, enum trigger_metric *ret_metric);
     X(VLLM_ENDPOINT, "vllmEndpoint", NULL, "http:// or https:// URL of the server's metrics page, at most 255 bytes")  \
     X(TRITON_ENDPOINT, "tritonEndpoint", NULL,                                                                         \
       "http:// or https:// URL of the server's metrics page, at most 255 bytes")                                       \
+    X(ENGINE_PORT, "enginePort", NULL, "a port from 1 to 65535")                                                       \
+    X(ENGINE_PATH, "enginePath", NULL, "a path that begins with '/', at most 255 bytes")                               \
+    X(ENGINE_SCHEME, "engineScheme", NULL, "http or https")                                                            \
+    X(ENGINE_METRIC, "engineMetric", NULL, "the name of a metric on the engine's page, 1 to 127 characters")           \
+    X(WAKE_ENDPOINT, "wakeEndpoint", NULL,                                                                             \
+      "http:// or https:// URL of a metrics page that is there without pods, at most 255 bytes")                       \
+    X(WAKE_METRIC, "wakeMetric", NULL, "the name of a metric on the page of wakeEndpoint, 1 to 127 characters")        \
     X(POD_SELECTOR, "podSelector", NULL, "a label selector, 1 to 255 printable characters")                            \
     X(HPA_METRIC_TYPE, "hpaMetricType", NULL, "the HPA's metric type")
 
@@ -130,7 +156,7 @@ struct trigger_settings {
     size_t n_defaults;
 };
 
-enum { TRIGGER_NAME_MAX = 128, TRIGGER_WARNINGS_MAX = 12, TRIGGER_TEXT_MAX = 256 };
+enum { TRIGGER_NAME_MAX = 128, TRIGGER_WARNINGS_MAX = 12, TRIGGER_TEXT_MAX = 256, TRIGGER_PARTS_MAX = 4 };
 
 /* A validated trigger; immutable, shared by reference count (one thread). Values are in the unit of the metric. */
 struct trigger {
@@ -147,6 +173,17 @@ struct trigger {
     int64_t window_ns, activation_window_ns, warmup_ns, poll_interval_ns;
     char hpa_metric_type[16]; /* "", "AverageValue" or "Value" */
     char vllm_endpoint[TRIGGER_TEXT_MAX], triton_endpoint[TRIGGER_TEXT_MAX], pod_selector[TRIGGER_TEXT_MAX];
+    char engine_path[TRIGGER_TEXT_MAX], engine_scheme[8];                /* "" as the pod says */
+    uint16_t engine_port;                                                /* 0 as the pod says */
+    char engine_metric[TRIGGER_NAME_MAX];                                /* of metric type engine_metric; else "" */
+    char wake_endpoint[TRIGGER_TEXT_MAX], wake_metric[TRIGGER_NAME_MAX]; /* both or neither */
+    bool has_activation; /* the metadata says a threshold; else an engine's pod is active with any request */
+    bool prefers_engine; /* profile of an engine: kv_cache_usage of the pods' pages, where they can be read, in
+                            place of `metric` (scaling-semantics 2.7) */
+    /* Several metric types: each as a trigger of its own (scope, windows and the rest are this one's). Then `target` is
+     * 100 and `metric` the first one's: the value is 100 times the largest share of its target. Else 0 and NULL. */
+    struct trigger *parts[TRIGGER_PARTS_MAX];
+    size_t n_parts;
     bool is_always_active; /* profile training in scope node: scaling-semantics 4 */
     bool is_for_hub;       /* a scope that only the hub serves, sent to an agent: trigger_evaluate refuses it */
     char (*warnings)[TRIGGER_TEXT_MAX]; /* keys that overrule each other, and the lint table; in the same block */
@@ -236,8 +273,10 @@ struct trigger_evaluation {
     double activity;                 /* what was compared with the activation threshold; < 0 unknown */
     struct trigger_input *inputs;    /* in the arena */
     size_t n_inputs, n_in_state[TRIGGER_INPUT_STATES];
-    struct err value_error;  /* what GetMetrics answers instead */
-    struct err active_error; /* what IsActive answers instead */
+    struct err value_error;          /* what GetMetrics answers instead */
+    struct err active_error;         /* what IsActive answers instead */
+    const struct signals_feed *feed; /* of an engine's page; NULL */
+    struct signals_answer page;      /* what it said, where feed is there */
 };
 
 /* Evaluate scopes node and cluster on one snapshot (may be NULL: nothing read yet). Never fails: errors are in *ret.
@@ -245,6 +284,14 @@ struct trigger_evaluation {
  * of engines. scaling-semantics 2.1, 3, 4 */
 void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t now_ns, enum trigger_question asked,
                       struct arena *arena, struct trigger_evaluation *ret);
+
+/* The page of vllmEndpoint or tritonEndpoint that the trigger measures, where it does: an engine's metric type in scope
+ * node or cluster. NULL where it measures GPUs; scope workload reads each pod's own page instead. */
+const char *trigger_endpoint(const struct trigger *t);
+/* The same rules on the page of that endpoint (feed NULL: it was never asked; `why` says so). The first answer for a
+ * rate or latency is 0, as the reference's is. */
+void trigger_evaluate_page(const struct trigger *t, const struct signals_feed *feed, const char *why, int64_t now_ns,
+                           enum trigger_question asked, struct trigger_evaluation *ret);
 
 /* Devices from elsewhere than one snapshot: of many nodes. Those of one GPU instance stand side by side. */
 struct trigger_source {

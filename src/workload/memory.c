@@ -32,7 +32,7 @@ struct workload_memory *workload_memory_new(const struct trigger *t)
     m->pods = map_new(PODS_MAX, free_pod);
     m->born_ns = -1;
     int source = trigger_metric_source(t->metric);
-    if (source == TRIGGER_SOURCE_ENGINE)
+    if (trigger_metric_is_engine(t->metric))
         return m;
     add_want(m, source == TRIGGER_SOURCE_MEMORY_PERCENT ? SNAPSHOT_MEMORY_USED : (enum snapshot_field)source);
     if (workload_is_memory(t->metric) && t->scope == TRIGGER_WORKLOAD)

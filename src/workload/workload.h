@@ -9,15 +9,31 @@
 #include "fleet/fleet.h"
 #include "kube/kube.h"
 #include "scaling/scaling.h"
+#include "signals/signals.h"
 #include "trigger/trigger.h"
 
 /* ---- what comes in ---- */
 
-/* Where nodes are found: fleet_find_node, or a test's own. */
+/* Where a pod's own metrics page may be, as the API says it. No text is NULL. */
+struct workload_place {
+    const char *ns, *pod, *ip; /* "" no address yet */
+    const char *annotated_port, *annotated_path, *annotated_scheme;
+    const struct kube_port *ports;
+    size_t n_ports;
+};
+
+/* Where nodes and engines' pages are found: fleet_find_node and engine_page, or a test's own. */
 struct workload_fleet {
     const struct fleet_node *(*find_node)(void *context, const char *name);
     const struct fleet_node *const *(*nodes)(void *context, size_t *ret_n);
     int (*want)(void *context, const struct fleet_want *want);
+    /* The page of a pod, fetched from now on as often as the trigger's windows need; valid until the next turn. NULL
+     * and *ret_why (static or the arena's text) where it cannot be asked. Optional: without it no page is read. */
+    const struct signals_feed *(*page)(void *context, const struct workload_place *place, const struct trigger *t,
+                                       const char **ret_why);
+    /* The page of vllmEndpoint, tritonEndpoint (scope cluster) or wakeEndpoint, likewise. Optional. */
+    const struct signals_feed *(*endpoint)(void *context, const char *url, const char *ns, const char *metric,
+                                           const struct trigger *t, const char **ret_why);
     void *context;
 };
 
