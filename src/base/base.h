@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file.h"
+#include "base/ip.h"
 #include "base/json.h"
 #include "base/map.h"
 #include "base/metrics.h"

@@ -1,11 +1,9 @@
-/* The static half of the endpoint guard: what can be told from the URL's text alone. It resolves and connects nothing.
- */
+/* The static half of the endpoint guard: what can be told from the URL's text alone. It resolves and connects nothing;
+ * which addresses are refused is base's table. */
 #include "trigger/endpoint.h"
 
-#include <arpa/inet.h>
 #include <string.h>
 
-static const char no_address[] = "is at an address that is not fetched from (link-local, multicast or unspecified)";
 static const char metadata[] = "is a metadata service or the Kubernetes API, not an engine";
 
 /* What a host name may not be; a trailing dot is dropped first. */
@@ -22,79 +20,15 @@ static const char *const refused_names[] = {
     "kubernetes.default.svc.cluster.local",
 };
 
-/* Prefixes of IPv4 addresses that are not fetched from. */
-static const struct {
-    unsigned char bytes[4];
-    int bits;
-    const char *fault;
-} refused_v4[] = {
-    {{0, 0, 0, 0}, 8, no_address},        {{169, 254, 0, 0}, 16, no_address},
-    {{100, 100, 100, 200}, 32, metadata}, /* Alibaba Cloud */
-    {{168, 63, 129, 16}, 32, metadata},   /* Azure */
-    {{192, 0, 0, 192}, 32, metadata},     /* Oracle Cloud */
-    {{224, 0, 0, 0}, 3, no_address},      /* multicast, reserved, broadcast */
-};
-
-/* Prefixes of IPv6 addresses, the first that fits decides. v4_at: where the IPv4 address is that such an address stands
- * for; -1: there is none, and `fault` is the answer. */
-static const struct {
-    unsigned char bytes[16];
-    int bits, v4_at;
-    const char *fault;
-} known_v6[] = {
-    {{0}, 128, -1, no_address},                                                   /* :: */
-    {{[15] = 1}, 128, -1, NULL},                                                  /* ::1, allowed */
-    {{[10] = 0xff, [11] = 0xff}, 96, 12, NULL},                                   /* mapped */
-    {{0}, 96, 12, NULL},                                                          /* compatible */
-    {{[8] = 0xff, [9] = 0xff}, 96, 12, NULL},                                     /* translated */
-    {{0x00, 0x64, 0xff, 0x9b}, 96, 12, NULL},                                     /* NAT64 */
-    {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48, -1, no_address},                   /* local NAT64 */
-    {{0x20, 0x02}, 16, 2, NULL},                                                  /* 6to4 */
-    {{0x20, 0x01, 0, 0}, 32, -1, no_address},                                     /* Teredo */
-    {{0xfe, 0x80}, 10, -1, no_address},                                           /* link-local */
-    {{0xff}, 8, -1, no_address},                                                  /* multicast */
-    {{0xfd, 0x00, 0x0e, 0xc2}, 32, -1, metadata},                                 /* AWS */
-    {{0xfd, 0x20, 0x00, 0xce, [14] = 0x02, [15] = 0x54}, 128, -1, metadata},      /* Google Cloud */
-    {{0xfd, 0x00, 0x00, 0xc1, [12] = 0xa9, 0xfe, 0xa9, 0xfe}, 128, -1, metadata}, /* Oracle Cloud */
-};
-
-static bool has_prefix(const unsigned char *address, const unsigned char *prefix, int bits)
-{
-    for (int i = 0; i < bits; i += 8) {
-        unsigned mask = bits - i >= 8 ? 0xFFU : 0xFFU << (8 - (bits - i)) & 0xFFU;
-        if ((address[i / 8] ^ prefix[i / 8]) & mask)
-            return false;
-    }
-    return true;
-}
-
-static const char *fault_of_v4(const unsigned char address[4])
-{
-    for (size_t i = 0; i < ARRAY_LEN(refused_v4); i++)
-        if (has_prefix(address, refused_v4[i].bytes, refused_v4[i].bits))
-            return refused_v4[i].fault;
-    return NULL;
-}
-
-static const char *fault_of_v6(const unsigned char address[16])
-{
-    for (size_t i = 0; i < ARRAY_LEN(known_v6); i++) {
-        if (!has_prefix(address, known_v6[i].bytes, known_v6[i].bits))
-            continue;
-        return known_v6[i].v4_at >= 0 ? fault_of_v4(address + known_v6[i].v4_at) : known_v6[i].fault;
-    }
-    return NULL;
-}
-
 /* A host in brackets, which are cut off already. */
 static const char *fault_of_bracketed(const char *host)
 {
-    unsigned char address[16];
+    struct ip ip;
     if (strchr(host, '%'))
         return "has a zone in its address";
-    if (inet_pton(AF_INET6, host, address) != 1)
+    if (ip_parse(str_of(host), &ip) < 0 || !ip.is_v6)
         return "has no IPv6 address between its brackets";
-    return fault_of_v6(address);
+    return ip_fault(&ip);
 }
 
 /* Does the last label read as a number? Resolvers take such hosts for IPv4 addresses in short, octal or hex forms. */
@@ -112,10 +46,10 @@ static const char *fault_of_name(const char *host)
     if (host[strspn(host, name_bytes)] || host[0] == '.' || strstr(host, ".."))
         return "has a host that is no DNS name";
     if (ends_in_number(host)) {
-        unsigned char address[4];
-        if (inet_pton(AF_INET, host, address) != 1)
+        struct ip ip;
+        if (ip_parse(str_of(host), &ip) < 0)
             return "has an IPv4 address that is not four decimal numbers";
-        return fault_of_v4(address);
+        return ip_fault(&ip);
     }
     for (size_t i = 0; i < ARRAY_LEN(refused_names); i++)
         if (str_equals_nocase(str_of(host), refused_names[i]))

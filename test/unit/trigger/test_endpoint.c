@@ -98,7 +98,7 @@ static const struct {
     {"http://[64:ff9b:1::a9fe:a9fe]/", "link-local"},
     {"http://[2002:a9fe:a9fe::1]/", "link-local"},
     {"http://[::ffff:0:a9fe:a9fe]/", "link-local"},
-    {"http://[2001:0::1]/", "link-local"},
+    {"http://[2001:0::1]/", "tunnel"},
     {"http://[fd00:ec2::254]/", "metadata"},
     {"http://[fd20:ce::254]/", "metadata"},
     {"http://[fd00:c1::a9fe:a9fe]/", "metadata"},
