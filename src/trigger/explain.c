@@ -110,22 +110,20 @@ void trigger_explain_json(const struct trigger_evaluation *evaluation, struct js
 
 void trigger_describe_text(const struct trigger *t, struct buf *out)
 {
-    char target[NUM_TEXT_MAX], activation[NUM_TEXT_MAX];
-    const char *unit = trigger_metric_unit(t->metric);
-    num_format_milli(target, t->target);
-    num_format_milli(activation, t->activation);
-    (void)buf_printf(out, "trigger  %s: %s of %s in scope %s, target %s %s, active above %s %s%s%s\n", t->metric_name,
+    char target[TRIGGER_VALUE_TEXT_MAX], activation[TRIGGER_VALUE_TEXT_MAX];
+    trigger_show_value(target, t->target, trigger_metric_unit(t->metric));
+    trigger_show_value(activation, t->activation, trigger_metric_unit(t->metric));
+    (void)buf_printf(out, "trigger  %s: %s of %s in scope %s, target %s, active above %s%s%s\n", t->metric_name,
                      scaling_aggregation_name(t->aggregation), trigger_metric_name(t->metric),
-                     trigger_scope_name(t->scope), target, unit, activation, unit, t->profile[0] ? ", profile " : "",
-                     t->profile);
+                     trigger_scope_name(t->scope), target, activation, t->profile[0] ? ", profile " : "", t->profile);
 }
 
 static void result_text(const struct trigger_evaluation *ev, const struct trigger_explanation *said, struct buf *out)
 {
-    char value[NUM_TEXT_MAX];
-    num_format_milli(value, ev->value);
+    char value[TRIGGER_VALUE_TEXT_MAX];
+    trigger_show_value(value, ev->value, trigger_metric_unit(ev->trigger->metric));
     if (ev->value_error.class == ERR_NONE)
-        (void)buf_printf(out, "value    %s %s: %s\n", value, trigger_metric_unit(ev->trigger->metric), said->rule);
+        (void)buf_printf(out, "value    %s: %s\n", value, said->rule);
     else
         (void)buf_printf(out, "value    none: %s: %s\n", err_class_name(ev->value_error.class), ev->value_error.text);
     if (ev->active_error.class == ERR_NONE)

@@ -42,9 +42,9 @@ void trigger_say_device(struct buf *out, const struct trigger_device *d)
 
 static void say_value(struct buf *out, const struct trigger_evaluation *ev, double value)
 {
-    char number[NUM_TEXT_MAX];
-    num_format_milli(number, value);
-    (void)buf_printf(out, "%s %s", number, trigger_metric_unit(ev->trigger->metric));
+    char text[TRIGGER_VALUE_TEXT_MAX];
+    trigger_show_value(text, value, trigger_metric_unit(ev->trigger->metric));
+    (void)buf_append_str(out, text);
 }
 
 static const char *plural_of(const struct trigger_evaluation *ev, size_t n)

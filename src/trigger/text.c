@@ -42,6 +42,13 @@ void trigger_show_age(char out[TRIGGER_AGE_MAX], int64_t age_ns)
         (void)snprintf(out, TRIGGER_AGE_MAX, "read %s ago", age);
 }
 
+void trigger_show_value(char out[TRIGGER_VALUE_TEXT_MAX], double value, const char *unit)
+{
+    char number[NUM_TEXT_MAX];
+    num_format_milli(number, value);
+    (void)snprintf(out, TRIGGER_VALUE_TEXT_MAX, "%s%s%s", number, unit[0] ? " " : "", unit);
+}
+
 void trigger_fit(char out[TRIGGER_TEXT_MAX], struct str text)
 {
     if (str_copy(out, TRIGGER_TEXT_MAX, text))

@@ -12,6 +12,10 @@ void trigger_show(char out[TRIGGER_SHOWN_MAX], struct str text);
 enum { TRIGGER_AGE_MAX = TIME_DURATION_MAX + 16 };
 void trigger_show_age(char out[TRIGGER_AGE_MAX], int64_t age_ns);
 
+/* A value of this metric with its unit: "14 requests", "80 %"; a metric without a unit is a number alone. */
+enum { TRIGGER_VALUE_TEXT_MAX = NUM_TEXT_MAX + 16 };
+void trigger_show_value(char out[TRIGGER_VALUE_TEXT_MAX], double value, const char *unit);
+
 /* A sentence cut to fit between characters, with "..." where it was cut. */
 void trigger_fit(char out[TRIGGER_TEXT_MAX], struct str text);
 

@@ -616,7 +616,7 @@ static void test_documentation_has_every_key_metric_and_profile(void **state)
 #undef X
     char row[256];
 #define X(id, name, alias, source, unit, divisor)                                                                      \
-    (void)snprintf(row, sizeof(row), "| `%s` | %s |", name, unit);                                                     \
+    (void)snprintf(row, sizeof(row), "| `%s` |%s%s |", name, (unit)[0] ? " " : "", unit);                              \
     assert_contains(text, row);                                                                                        \
     assert_documented(text, alias);
     TRIGGER_METRICS(X)
