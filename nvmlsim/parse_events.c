@@ -1,5 +1,5 @@
 /* `events:` and `faults:`: what happens at given times. */
-#include "nvmlsim/reader.h"
+#include "nvmlsim/parse.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@ int parse_gpu_number(struct reader *r, const struct tree_node *node, uint32_t *r
         *ret = EVENT_ALL_GPUS;
         return 0;
     }
-    if (r->scenario->n_gpus == 0)
+    if (parse_target(r)->n_gpus == 0)
         return reader_error(r, node, "there are no GPUs");
-    return reader_u32(r, node, 0, (uint32_t)r->scenario->n_gpus - 1, ret);
+    return reader_u32(r, node, 0, (uint32_t)parse_target(r)->n_gpus - 1, ret);
 }
 
 /* ---- events ---- */
@@ -57,9 +57,9 @@ static int add_layout(struct reader *r, const struct tree_node *node, double at_
 
 static int read_mig_event(struct reader *r, const struct tree_node *node, const struct event *event)
 {
-    for (size_t i = 0; i < r->scenario->n_gpus; i++)
+    for (size_t i = 0; i < parse_target(r)->n_gpus; i++)
         if ((event->gpu == i || event->gpu == EVENT_ALL_GPUS) &&
-            add_layout(r, node, event->at_s, &r->scenario->gpus[i]) < 0)
+            add_layout(r, node, event->at_s, &parse_target(r)->gpus[i]) < 0)
             return -1;
     return 0;
 }
@@ -81,7 +81,7 @@ static int read_what(struct reader *r, const struct event_nodes *n, struct event
     }
     event->kind = n->xid ? EVENT_XID : n->count ? EVENT_COUNT : EVENT_RECOVERY;
     const struct tree_node *node = n->xid ? n->xid : n->count ? n->count : n->recovery;
-    uint32_t highest = n->count ? (uint32_t)r->scenario->n_gpus : n->xid ? 10000 : 10;
+    uint32_t highest = n->count ? (uint32_t)parse_target(r)->n_gpus : n->xid ? 10000 : 10;
     if (n->count && n->gpu)
         return reader_error(r, n->gpu, "count is about the machine, not one GPU");
     if (reader_u32(r, node, 0, highest, &number) < 0)
@@ -107,7 +107,7 @@ static int read_event(struct reader *r, const struct tree_node *node, struct eve
 
 int parse_events(struct reader *r, const struct tree_node *node)
 {
-    struct scenario *s = r->scenario;
+    struct scenario *s = parse_target(r);
     if (reader_list(r, node, "events", SCENARIO_EVENTS_MAX) < 0)
         return -1;
     s->events = (struct event *)reader_alloc(r, node, node->n_children + 1, sizeof(*s->events));
@@ -146,15 +146,15 @@ static int read_function(struct reader *r, const struct tree_node *node, struct 
         return -1;
     size_t len = strlen(text);
     f->is_prefix = text[len - 1] == '*';
-    f->function = arena_strndup(&r->scenario->arena, text, f->is_prefix ? len - 1 : len);
+    f->function = arena_strndup(&parse_target(r)->arena, text, f->is_prefix ? len - 1 : len);
     if (!f->function)
         return reader_error(r, node, "the scenario needs too much memory");
-    for (size_t i = 0; i < r->source->n_functions; i++) {
-        const char *name = r->source->functions[i];
+    for (size_t i = 0; i < parse_source(r)->n_functions; i++) {
+        const char *name = parse_source(r)->functions[i];
         if (f->is_prefix ? !strncmp(name, f->function, len - 1) : !strcmp(name, f->function))
             return 0;
     }
-    const char *nearest = str_nearest(text, r->source->functions, r->source->n_functions);
+    const char *nearest = str_nearest(text, parse_source(r)->functions, parse_source(r)->n_functions);
     return reader_error(r, node, "no simulated function is called `%s`%s%s%s", text, nearest ? ", did you mean `" : "",
                         nearest ? nearest : "", nearest ? "`?" : "");
 }
@@ -203,7 +203,7 @@ static int read_fault(struct reader *r, const struct tree_node *node, struct fau
 
 int parse_faults(struct reader *r, const struct tree_node *node)
 {
-    struct scenario *s = r->scenario;
+    struct scenario *s = parse_target(r);
     if (reader_list(r, node, "faults", SCENARIO_FAULTS_MAX) < 0)
         return -1;
     s->faults = (struct fault *)reader_alloc(r, node, node->n_children + 1, sizeof(*s->faults));

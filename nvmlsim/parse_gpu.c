@@ -1,5 +1,5 @@
 /* `gpus:` and what stands in it, except MIG layouts: board, identity, curves, error counts, processes. */
-#include "nvmlsim/reader.h"
+#include "nvmlsim/parse.h"
 
 #include "nvml/abi.h"
 
@@ -134,7 +134,7 @@ static int check_sizes(struct reader *r, const struct tree_node *node, struct dr
         if (d->curves[SIGNAL_MEMORY_USED].kind != CURVE_NONE)
             return reader_error(r, d->memory_percent, "give memory_used_mib or memory_used_percent, not both");
         d->gpu.is_memory_percent = true;
-        return parse_curve(r, d->memory_percent, 0, 100, &d->curves[SIGNAL_MEMORY_USED]);
+        return reader_curve(r, d->memory_percent, 0, 100, &d->curves[SIGNAL_MEMORY_USED]);
     }
     curve_bounds(&d->curves[SIGNAL_MEMORY_USED], &low, &high);
     if (high > room)
@@ -154,7 +154,7 @@ static void make_uuid(char *out, size_t size, const char *prefix, uint64_t seed)
 /* What was not given, made up from seed and index so that every run sees the same machine. */
 static void fill_identity(struct reader *r, struct gpu *g, size_t index)
 {
-    uint64_t seed = curve_hash(r->scenario->seed * 1000 + index);
+    uint64_t seed = curve_hash(parse_target(r)->seed * 1000 + index);
     if (!g->uuid[0])
         make_uuid(g->uuid, sizeof(g->uuid), "GPU-", seed);
     if (!g->serial[0])
@@ -178,7 +178,7 @@ static int copy_gpu(struct reader *r, const struct tree_node *node, const struct
     memcpy(curves, d->curves, SIGNAL_COUNT * sizeof(*curves));
     for (size_t i = 0; i < SIGNAL_COUNT; i++)
         if (curves[i].kind == CURVE_NOISE)
-            curves[i].noise_offset = (uint32_t)(curve_hash(r->scenario->seed + r->n_noises++) % 1024);
+            curves[i].noise_offset = reader_next_noise(r);
     *ret = d->gpu;
     ret->curves = curves;
     return 0;
@@ -226,7 +226,7 @@ static int first_layout(struct reader *r, const struct tree_node *node, const st
 
 static int check_unique(struct reader *r, const struct tree_node *node)
 {
-    const struct scenario *s = r->scenario;
+    const struct scenario *s = parse_target(r);
     for (size_t i = 0; i < s->n_gpus; i++)
         for (size_t j = 0; j < i; j++) {
             const struct gpu *a = &s->gpus[i], *b = &s->gpus[j];
@@ -247,7 +247,7 @@ struct gpu_list {
 
 static int place_gpus(struct reader *r, const struct gpu_list *list, bool is_pinned, bool *is_taken)
 {
-    struct scenario *s = r->scenario;
+    struct scenario *s = parse_target(r);
     for (size_t i = 0; i < list->n; i++) {
         const struct draft *d = &list->drafts[i];
         for (uint32_t copy = 0; copy < d->count && (d->index != NULL) == is_pinned; copy++) {
@@ -270,7 +270,7 @@ static int place_gpus(struct reader *r, const struct gpu_list *list, bool is_pin
 
 int parse_gpus(struct reader *r, const struct tree_node *node)
 {
-    struct scenario *s = r->scenario;
+    struct scenario *s = parse_target(r);
     if (reader_list(r, node, "gpus", SCENARIO_GPUS_MAX) < 0)
         return -1;
     struct gpu_list list = {
@@ -304,7 +304,7 @@ struct process_draft {
 static int read_process_curve(struct reader *r, const struct tree_node *node, void *target, size_t param)
 {
     double highest = param == offsetof(struct process, memory_mib) ? 1e9 : 100;
-    return parse_curve(r, node, 0, highest, (struct curve *)(void *)((char *)target + param));
+    return reader_curve(r, node, 0, highest, (struct curve *)(void *)((char *)target + param));
 }
 
 static int read_pid(struct reader *r, const struct tree_node *node, void *target, size_t param)

@@ -1,5 +1,5 @@
 /* MIG layouts: profile names into GPU and compute instances with places, ids and uuids. */
-#include "nvmlsim/reader.h"
+#include "nvmlsim/parse.h"
 
 #include <stdio.h>
 #include <string.h>

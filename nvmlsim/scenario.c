@@ -1,7 +1,7 @@
 /* The top of a scenario file: driver, versions, seed, then GPUs, then what happens to them. */
 #include "nvmlsim/scenario.h"
 
-#include "nvmlsim/reader.h"
+#include "nvmlsim/parse.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +52,7 @@ static int read_seed(struct reader *r, const struct tree_node *node, void *targe
     if (reader_u32(r, node, 0, UINT32_MAX, &seed) < 0)
         return -1;
     ((struct top *)target)->scenario->seed = seed;
+    r->seed = seed;
     return 0;
 }
 
@@ -85,7 +86,7 @@ static const struct key_rule top_rules[] = {
 
 static int read_all(struct reader *r, const struct tree_node *root)
 {
-    struct top top = {.scenario = r->scenario};
+    struct top top = {.scenario = parse_target(r)};
     if (reader_map(r, root, "a scenario", top_rules, ARRAY_LEN(top_rules), &top) < 0)
         return -1;
     if (!top.gpus)
@@ -98,7 +99,7 @@ static int read_all(struct reader *r, const struct tree_node *root)
 struct scenario *scenario_parse(const struct scenario_source *source, struct str text, struct err *e)
 {
     struct arena nodes __attribute__((cleanup(arena_fini)));
-    arena_init(&nodes, SCENARIO_BYTES_MAX);
+    arena_init(&nodes, SCENE_BYTES_MAX);
     const struct tree_node *root = tree_parse(source->name, text, &nodes, e);
     if (!root)
         return NULL;
@@ -108,9 +109,15 @@ struct scenario *scenario_parse(const struct scenario_source *source, struct str
                            .driver_minor = 172,
                            .cuda = 12080,
                            .pcie_counter_bits = 64};
-    arena_init(&s->arena, SCENARIO_BYTES_MAX);
-    struct reader r = {.source = source, .scenario = s, .e = e};
-    if (read_all(&r, root) < 0) {
+    arena_init(&s->arena, SCENE_BYTES_MAX);
+    struct parser p = {.reader = {.name = source->name,
+                                  .arena = &s->arena,
+                                  .e = e,
+                                  .read_file = source->read_file,
+                                  .context = source->context},
+                       .source = source,
+                       .scenario = s};
+    if (read_all(&p.reader, root) < 0) {
         scenario_free(s);
         return NULL;
     }

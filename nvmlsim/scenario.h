@@ -5,19 +5,15 @@
 #define NVMLSIM_SCENARIO_H
 
 #include "nvmlsim/board.h"
-#include "nvmlsim/curve.h"
 
 #include "base/base.h"
+#include "scene/scene.h"
 
 enum {
     SCENARIO_GPUS_MAX = 64,
     SCENARIO_PROCESSES_MAX = 256, /* of one GPU */
     SCENARIO_EVENTS_MAX = 1000,
     SCENARIO_FAULTS_MAX = 1000,
-    SCENARIO_POINTS_MAX = 20000, /* of one curve */
-    SCENARIO_TEXT_MAX = 1 << 20, /* of the file */
-    SCENARIO_CSV_BYTES_MAX = 4 << 20,
-    SCENARIO_BYTES_MAX = 64 << 20, /* memory of one parsed scenario */
 };
 
 /* Quantities of a GPU over time: X(name, key in the file, lowest, highest, also of a MIG instance).

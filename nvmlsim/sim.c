@@ -69,7 +69,7 @@ static int read_beside(void *context, const char *path, struct buf *out, struct 
 static struct scenario *load(struct err *e)
 {
     BUF_AUTO struct buf text;
-    buf_init(&text, SCENARIO_TEXT_MAX);
+    buf_init(&text, SCENE_TEXT_MAX);
     struct scenario_source source = {
         .name = sim.path[0] ? sim.path : "built-in scenario",
         .read_file = read_beside,

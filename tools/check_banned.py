@@ -55,7 +55,7 @@ def check_file(path, fenced):
 
 def main():
     fenced = fences()
-    findings = [f for path in csource.files("src", "nvmlsim", "test") for f in check_file(path, fenced)]
+    findings = [f for path in csource.files("src", "nvmlsim", "enginesim", "test") for f in check_file(path, fenced)]
     print("\n".join(findings), end="\n" if findings else "")
     return 1 if findings else 0
 

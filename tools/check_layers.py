@@ -17,6 +17,10 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(["<])([^">]+)[">]', re.M)
 PUBLIC_EXTRAS = {("nvml", "abi.h"): ("nvmlsim",)}
 
 
+# Modules beside src/: simulations, whose headers others do not include.
+SIMULATIONS = ("nvmlsim", "enginesim")
+
+
 class Layers:
     """The parsed table: rows and fences."""
 
@@ -45,7 +49,7 @@ class Layers:
 
 
 def module_of(path):
-    """The module a source belongs to: src/MODULE/... or nvmlsim/..."""
+    """The module a source belongs to: src/MODULE/... or a simulation of its own folder"""
     parts = path.relative_to(csource.ROOT).parts
     return parts[1] if parts[0] == "src" else parts[0]
 
@@ -65,9 +69,9 @@ def quoted(layers, path, header, place):
         return []
     module, slash, rest = header.partition("/")
     if not slash:
-        return [] if own == "nvmlsim" else [f'{place}: "{header}", write "{own}/{header}"']
+        return [] if own in SIMULATIONS else [f'{place}: "{header}", write "{own}/{header}"']
     if module == own:
-        folder = csource.ROOT if own == "nvmlsim" else csource.ROOT / "src"
+        folder = csource.ROOT if own in SIMULATIONS else csource.ROOT / "src"
         return [] if (folder / header).exists() else [f'{place}: "{header}" does not exist']
     if module not in layers.rows:
         return [f'{place}: "{header}" is of no module in src/LAYERS']
@@ -127,7 +131,7 @@ def header_cycle(graph):
 
 def check_includes(layers):
     findings, graph = [], {}
-    for path in csource.files("src", "nvmlsim"):
+    for path in csource.files("src", *SIMULATIONS):
         own = module_of(path)
         if own not in layers.rows:
             findings.append(f"{csource.name(path)}:1: {own} has no row in src/LAYERS")

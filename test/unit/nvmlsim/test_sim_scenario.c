@@ -380,7 +380,7 @@ static void test_faults_know_functions_prefixes_and_fields(void **state)
 static void test_too_large_a_file_is_refused(void **state)
 {
     (void)state;
-    size_t len = SCENARIO_TEXT_MAX + 1;
+    size_t len = SCENE_TEXT_MAX + 1;
     MEM_AUTO char *text = (char *)mem_new_array(len + 1, 1);
     memset(text, ' ', len);
     struct err e = {0};

@@ -1,7 +1,7 @@
 /* tree: one YAML document as a tree of nodes that remember line and column. Anchors, aliases, tags, duplicate keys and
  * anything past the ceilings are refused. It knows nothing of scenarios. */
-#ifndef NVMLSIM_TREE_H
-#define NVMLSIM_TREE_H
+#ifndef SCENE_TREE_H
+#define SCENE_TREE_H
 
 #include "base/base.h"
 

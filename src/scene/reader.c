@@ -1,5 +1,5 @@
 /* Typed values out of tree nodes. */
-#include "nvmlsim/reader.h"
+#include "scene/reader.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -13,14 +13,14 @@ int reader_error(struct reader *r, const struct tree_node *node, const char *for
     va_start(args, format);
     (void)vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    return tree_error(r->source->name, node, r->e, "%s", message);
+    return tree_error(r->name, node, r->e, "%s", message);
 }
 
 void *reader_alloc(struct reader *r, const struct tree_node *node, size_t n, size_t size)
 {
-    void *memory = n <= SCENARIO_BYTES_MAX / size ? arena_alloc(&r->scenario->arena, n * size) : NULL;
+    void *memory = n <= SCENE_BYTES_MAX / size ? arena_alloc(r->arena, n * size) : NULL;
     if (!memory) {
-        (void)reader_error(r, node, "the scenario needs more than %d MiB", SCENARIO_BYTES_MAX >> 20);
+        (void)reader_error(r, node, "the scenario needs more than %d MiB", SCENE_BYTES_MAX >> 20);
         return NULL;
     }
     memset(memory, 0, n * size);

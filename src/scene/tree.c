@@ -1,5 +1,5 @@
 /* libyaml events into tree nodes, within ceilings. */
-#include "nvmlsim/tree.h"
+#include "scene/tree.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Values and closed-form integrals of the curve kinds. */
-#include "nvmlsim/curve.h"
+#include "scene/curve.h"
 
 #include <math.h>
 

@@ -1,16 +1,9 @@
 /* Numbers and curves: a constant, {step}, {ramp}, {sine}, {noise}, {csv}. Values are checked against their range here,
  * so that playing never clamps and every integral stays exact. */
-#include "nvmlsim/reader.h"
+#include "scene/reader.h"
 
 #include <math.h>
 #include <string.h>
-
-#define X(name, key, lowest, highest, is_of_instance) key,
-const char *const signal_keys[SIGNAL_COUNT] = {SIGNALS(X)};
-#undef X
-#define X(name, key, lowest, highest, is_of_instance) {lowest, highest},
-static const double signal_range[SIGNAL_COUNT][2] = {SIGNALS(X)};
-#undef X
 
 enum { TIME_MAX_S = 1000000000 };
 
@@ -44,7 +37,7 @@ static int finish_points(struct reader *r, const struct tree_node *node, struct 
 
 static int read_points(struct reader *r, const struct tree_node *node, struct curve *c)
 {
-    if (reader_list(r, node, "the curve", SCENARIO_POINTS_MAX) < 0)
+    if (reader_list(r, node, "the curve", SCENE_POINTS_MAX) < 0)
         return -1;
     if (node->n_children == 0)
         return reader_error(r, node, "the curve needs at least one [time, value]");
@@ -88,10 +81,15 @@ static int read_sine(struct reader *r, const struct tree_node *node, struct curv
     return c->period_s > 0 ? 0 : reader_error(r, node, "sine needs a period in seconds");
 }
 
+uint32_t reader_next_noise(struct reader *r)
+{
+    return (uint32_t)(curve_hash(r->seed + r->n_noises++) % 1024);
+}
+
 static int read_noise(struct reader *r, const struct tree_node *node, struct curve *c)
 {
     c->period_s = 1;
-    c->noise_offset = (uint32_t)(curve_hash(r->scenario->seed + r->n_noises++) % 1024);
+    c->noise_offset = reader_next_noise(r);
     return reader_map(r, node, "noise", noise_rules, ARRAY_LEN(noise_rules), c);
 }
 
@@ -139,8 +137,8 @@ static int csv_points(struct reader *r, const struct tree_node *node, struct csv
     size_t n_lines = 1, n = 0;
     for (size_t i = 0; i < csv->rest.len; i++)
         n_lines += csv->rest.ptr[i] == '\n';
-    if (n_lines > SCENARIO_POINTS_MAX + 1)
-        return reader_error(r, node, "%s has more than %d lines", node->text, SCENARIO_POINTS_MAX);
+    if (n_lines > SCENE_POINTS_MAX + 1)
+        return reader_error(r, node, "%s has more than %d lines", node->text, SCENE_POINTS_MAX);
     struct curve_point *points = (struct curve_point *)reader_alloc(r, node, n_lines, sizeof(*points));
     while (points && csv->rest.ptr) {
         struct str line = str_trim(str_cut(&csv->rest, '\n'));
@@ -173,11 +171,11 @@ static int read_csv(struct reader *r, const struct curve_nodes *nodes, struct cu
         return -1;
     c->kind = way ? CURVE_RAMP : CURVE_STEP;
     BUF_AUTO struct buf text;
-    buf_init(&text, SCENARIO_CSV_BYTES_MAX);
+    buf_init(&text, SCENE_CSV_BYTES_MAX);
     struct err why = {0};
-    if (!r->source->read_file)
+    if (!r->read_file)
         return reader_error(r, node, "CSV files cannot be read here");
-    if (r->source->read_file(r->source->context, path, &text, &why) < 0)
+    if (r->read_file(r->context, path, &text, &why) < 0)
         return reader_error(r, node, "%s", why.text);
     csv.rest = (struct str){text.data ? text.data : "", text.len};
     if (csv_header(r, node, &csv) < 0)
@@ -218,7 +216,7 @@ static int read_kind(struct reader *r, const struct tree_node *node, const struc
     return read_points(r, n->step ? n->step : n->ramp, c);
 }
 
-int parse_curve(struct reader *r, const struct tree_node *node, double lowest, double highest, struct curve *ret)
+int reader_curve(struct reader *r, const struct tree_node *node, double lowest, double highest, struct curve *ret)
 {
     struct curve c = {.kind = CURVE_CONSTANT};
     if (node->kind == TREE_SCALAR) {
@@ -237,9 +235,4 @@ int parse_curve(struct reader *r, const struct tree_node *node, double lowest, d
         return reader_error(r, node, "the curve goes from %g to %g; allowed is %g to %g", low, high, lowest, highest);
     *ret = c;
     return 0;
-}
-
-int parse_signal(struct reader *r, const struct tree_node *node, struct curve *curves, enum signal signal)
-{
-    return parse_curve(r, node, signal_range[signal][0], signal_range[signal][1], &curves[signal]);
 }

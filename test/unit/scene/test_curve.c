@@ -1,7 +1,7 @@
 /* Curves: values at and between points, loops, and integrals against a sum of small steps. */
 #include "support.h"
 
-#include "nvmlsim/curve.h"
+#include "scene/scene.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* curve: a quantity over time, and its exact integral. Pure: time comes in as a parameter, in seconds.
  * It does not read files or YAML and knows no units. */
-#ifndef NVMLSIM_CURVE_H
-#define NVMLSIM_CURVE_H
+#ifndef SCENE_CURVE_H
+#define SCENE_CURVE_H
 
 #include <stddef.h>
 #include <stdint.h>
