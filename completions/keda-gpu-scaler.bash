@@ -15,7 +15,7 @@ _keda_gpu_scaler()
     if [ -n "$has_equals" ] && { [ "$before" = -m ] || [ "$before" = --metadata ]; }; then
         case "$name" in
         profile) words="batch distributed-training ollama tgi-inference training triton-inference triton-queue-wait triton-request-rate vllm-inference vllm-queue-depth" ;;
-        metricType) words="gpu_utilization memory_utilization memory_used_mib memory_used_percent memory_used temperature power_draw pcie_tx_kbps pcie_rx_kbps nvlink_tx_mbps nvlink_rx_mbps sm_activity sm_occupancy tensor_activity dram_activity encoder_utilization decoder_utilization vllm_queue_depth vllm_kv_cache_usage triton_queue_wait_ms triton_request_rate" ;;
+        metricType) words="gpu_utilization memory_utilization memory_used_mib memory_used_percent memory_used temperature power_draw pcie_tx_kbps pcie_rx_kbps nvlink_tx_mbps nvlink_rx_mbps sm_activity sm_occupancy tensor_activity dram_activity encoder_utilization decoder_utilization requests_waiting requests_running requests_in_flight kv_cache_usage tokens_waiting tokens_per_second queue_wait_ms time_to_first_token_ms inter_token_latency_ms request_rate engine_metric vllm_queue_depth vllm_kv_cache_usage triton_queue_wait_ms triton_request_rate" ;;
         aggregation) words="max min avg sum p95 p99" ;;
         scope) words="node workload cluster" ;;
         onMissing) words="conservative error ignore" ;;
@@ -40,6 +40,12 @@ _keda_gpu_scaler()
     "agent --procfs") _keda_gpu_scaler_files "$current" ;;
     "agent --pod-logs") _keda_gpu_scaler_files "$current" ;;
     "agent --container-logs") _keda_gpu_scaler_files "$current" ;;
+    "agent --engine-timeout") ;;
+    "agent --engine-ca-file") _keda_gpu_scaler_files "$current" ;;
+    "agent --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
+    "agent --engine-key-file") _keda_gpu_scaler_files "$current" ;;
+    "agent --endpoint-allow") ;;
+    "agent --endpoint-deny") ;;
     "agent --node-name") ;;
     "agent --tls-cert") _keda_gpu_scaler_files "$current" ;;
     "agent --tls-key") _keda_gpu_scaler_files "$current" ;;
@@ -69,6 +75,13 @@ _keda_gpu_scaler()
     "hub --hpa-tolerance") ;;
     "hub --simulated-gpus") ;;
     "hub --shown-gpus") ;;
+    "hub --engine-timeout") ;;
+    "hub --engine-ca-file") _keda_gpu_scaler_files "$current" ;;
+    "hub --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
+    "hub --engine-key-file") _keda_gpu_scaler_files "$current" ;;
+    "hub --endpoint-allow") ;;
+    "hub --endpoint-deny") ;;
+    "hub --engine-token-file") _keda_gpu_scaler_files "$current" ;;
     "hub --node-name") ;;
     "hub --tls-cert") _keda_gpu_scaler_files "$current" ;;
     "hub --tls-key") _keda_gpu_scaler_files "$current" ;;
@@ -106,10 +119,10 @@ _keda_gpu_scaler()
     "top --container-logs") _keda_gpu_scaler_files "$current" ;;
     "demo --step") ;;
     "demo --listen") ;;
-    "demo --metadata" | "demo -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=" ;;
+    "demo --metadata" | "demo -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= enginePort= enginePath= engineScheme= engineMetric= wakeEndpoint= wakeMetric= podSelector= hpaMetricType=" ;;
     "demo --nvml-library") _keda_gpu_scaler_files "$current" ;;
     "demo --log-level") words="debug info warn error" ;;
-    "call --metadata" | "call -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=" ;;
+    "call --metadata" | "call -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= enginePort= enginePath= engineScheme= engineMetric= wakeEndpoint= wakeMetric= podSelector= hpaMetricType=" ;;
     "call --name") ;;
     "call --namespace" | "call -n") ;;
     "call --metric-name") ;;
@@ -138,10 +151,10 @@ _keda_gpu_scaler()
     *)
         case "$command" in
         agent)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --engine-timeout --engine-ca-file --engine-cert-file --engine-key-file --engine-insecure --endpoint-allow --endpoint-deny --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         hub)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --agents --agents-tls --agents-tls-ca --agents-tls-cert --agents-tls-key --agents-tls-server-name --kubeconfig --service-name --service-namespace --hub-name --hpa-tolerance --simulated-gpus --shown-gpus --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --agents --agents-tls --agents-tls-ca --agents-tls-cert --agents-tls-key --agents-tls-server-name --kubeconfig --service-name --service-namespace --hub-name --hpa-tolerance --simulated-gpus --shown-gpus --engine-timeout --engine-ca-file --engine-cert-file --engine-key-file --engine-insecure --endpoint-allow --endpoint-deny --engine-token-file --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         explain)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --hub --timeout --output"

@@ -1,12 +1,12 @@
 #compdef keda-gpu-scaler
 _keda-gpu-scaler_metadata() {
   if compset -P 'profile='; then compadd -- batch distributed-training ollama tgi-inference training triton-inference triton-queue-wait triton-request-rate vllm-inference vllm-queue-depth
-  elif compset -P 'metricType='; then compadd -- gpu_utilization memory_utilization memory_used_mib memory_used_percent memory_used temperature power_draw pcie_tx_kbps pcie_rx_kbps nvlink_tx_mbps nvlink_rx_mbps sm_activity sm_occupancy tensor_activity dram_activity encoder_utilization decoder_utilization vllm_queue_depth vllm_kv_cache_usage triton_queue_wait_ms triton_request_rate
+  elif compset -P 'metricType='; then compadd -- gpu_utilization memory_utilization memory_used_mib memory_used_percent memory_used temperature power_draw pcie_tx_kbps pcie_rx_kbps nvlink_tx_mbps nvlink_rx_mbps sm_activity sm_occupancy tensor_activity dram_activity encoder_utilization decoder_utilization requests_waiting requests_running requests_in_flight kv_cache_usage tokens_waiting tokens_per_second queue_wait_ms time_to_first_token_ms inter_token_latency_ms request_rate engine_metric vllm_queue_depth vllm_kv_cache_usage triton_queue_wait_ms triton_request_rate
   elif compset -P 'aggregation='; then compadd -- max min avg sum p95 p99
   elif compset -P 'scope='; then compadd -- node workload cluster
   elif compset -P 'onMissing='; then compadd -- conservative error ignore
   elif compset -P 'hpaMetricType='; then compadd -- AverageValue Value
-  elif ! compset -P '*='; then compadd -S '' -- profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= podSelector= hpaMetricType=
+  elif ! compset -P '*='; then compadd -S '' -- profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= enginePort= enginePath= engineScheme= engineMetric= wakeEndpoint= wakeMetric= podSelector= hpaMetricType=
   fi
 }
 _keda-gpu-scaler() {
@@ -50,6 +50,13 @@ _keda-gpu-scaler() {
       '--procfs=[the host'\''s /proc, to tell processes on GPUs apart by pod; empty = do not look]:PATH:_files' \
       '--pod-logs=[with --procfs\: the kubelet'\''s folders of logs, which name pods by UID]:PATH:_files' \
       '--container-logs=[with --procfs\: the kubelet'\''s links to logs, which name pods by container]:PATH:_files' \
+      '--engine-timeout=[longest time that one page of an inference engine may take]:D:' \
+      '--engine-ca-file=[PEM certificates that those of https pages are signed by, instead of the system'\''s]:FILE:_files' \
+      '--engine-cert-file=[own PEM certificate for https pages that demand one]:FILE:_files' \
+      '--engine-key-file=[PEM key of that]:FILE:_files' \
+      '--engine-insecure[do not verify the certificates of https pages]' \
+      '*--endpoint-allow=[addresses that vllmEndpoint, tritonEndpoint and wakeEndpoint may have, and no others; may be repeated]:CIDR:' \
+      '*--endpoint-deny=[addresses that they may not have; may be repeated]:CIDR:' \
       '--node-name=[name of this node (default $NODE_NAME, else the host name)]:NAME:' \
       '--tls-cert=[serve TLS with this PEM certificate chain; reloaded when it changes]:FILE:_files' \
       '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
@@ -86,6 +93,14 @@ _keda-gpu-scaler() {
       '--hpa-tolerance=[tolerance of the HPA controller, where an HPA names none\: 0 to 1]:N:' \
       '--simulated-gpus=[simulated GPUs that each pod gets on a node whose agent simulates; 0 = none]:N:' \
       '--shown-gpus=[GPUs of the fleet that /metrics shows at most; 0 = none]:N:' \
+      '--engine-timeout=[longest time that one page of an inference engine may take]:D:' \
+      '--engine-ca-file=[PEM certificates that those of https pages are signed by, instead of the system'\''s]:FILE:_files' \
+      '--engine-cert-file=[own PEM certificate for https pages that demand one]:FILE:_files' \
+      '--engine-key-file=[PEM key of that]:FILE:_files' \
+      '--engine-insecure[do not verify the certificates of https pages]' \
+      '*--endpoint-allow=[addresses that vllmEndpoint, tritonEndpoint and wakeEndpoint may have, and no others; may be repeated]:CIDR:' \
+      '*--endpoint-deny=[addresses that they may not have; may be repeated]:CIDR:' \
+      '--engine-token-file=[bearer token for the pages of pods, read anew when it changes; never sent to endpoints]:FILE:_files' \
       '--node-name=[name of this node (default $NODE_NAME, else the host name)]:NAME:' \
       '--tls-cert=[serve TLS with this PEM certificate chain; reloaded when it changes]:FILE:_files' \
       '--tls-key=[PEM key of --tls-cert]:FILE:_files' \

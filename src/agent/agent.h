@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "daemon/daemon.h"
+#include "engine/engine.h"
 #include "gpu/gpu.h"
 #include "log/log.h"
 #include "net/net.h"
@@ -14,6 +15,7 @@
 struct agent_config {
     struct daemon_config daemon; /* mode is filled in by the agent */
     struct gpu_config gpu;
+    struct engine_config engine;           /* loop and metrics are filled in by the agent */
     const char *pod_resources;             /* socket of the kubelet's pod-resources; NULL = owners are not asked for */
     const char *procfs;                    /* the host's /proc; NULL = processes are not put to pods */
     const char *pod_logs, *container_logs; /* where the kubelet leaves names of pods; NULL = its own folders */

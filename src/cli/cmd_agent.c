@@ -42,6 +42,7 @@ const struct option_def agent_options[] = {
      .metavar = "PATH",
      .help = "the host's /proc, to tell processes on GPUs apart by pod; empty = do not look"},
     OPTIONS_POD_NAMES,
+    DAEMON_OPTIONS_ENDPOINTS,
     DAEMON_OPTIONS_TLS,
     {.name = "dcgm-metrics",
      .kind = OPTION_BOOL,
@@ -53,7 +54,8 @@ const size_t agent_option_count = ARRAY_LEN(agent_options);
 
 int agent_config_from_options(struct option_set *set, struct agent_config *config, struct err *e)
 {
-    if (daemon_config_from_options(set, &config->daemon, e) < 0)
+    if (daemon_config_from_options(set, &config->daemon, e) < 0 ||
+        engine_config_from_options(set, &config->engine, e) < 0)
         return -1;
     config->gpu = (struct gpu_config){
         .library_path = option_text_or_null(set, "nvml-library"),

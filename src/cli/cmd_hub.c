@@ -69,6 +69,12 @@ static const struct option_def hub_options[] = {
      .help = "GPUs of the fleet that /metrics shows at most; 0 = none",
      .min = 0,
      .max = 100000},
+    DAEMON_OPTIONS_ENDPOINTS,
+    {.name = "engine-token-file",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "bearer token for the pages of pods, read anew when it changes; never sent to endpoints"},
     DAEMON_OPTIONS_TLS,
     DAEMON_OPTIONS_REST,
 };
@@ -114,6 +120,9 @@ static int fill_config(struct option_set *set, struct hub_config *config, struct
     if (num_parse_double(str_of(tolerance), &config->hpa_tolerance) < 0 || config->hpa_tolerance < 0 ||
         config->hpa_tolerance > 1)
         return err_set(e, ERR_INVALID_ARGUMENT, "--hpa-tolerance \"%s\": must be a number from 0 to 1", tolerance);
+    if (engine_config_from_options(set, &config->engine, e) < 0)
+        return -1;
+    config->engine.token_file = option_text_or_null(set, "engine-token-file");
     config->kubeconfig = option_text_or_null(set, "kubeconfig");
     config->service = option_text(set, "service-name");
     config->service_ns = option_text_or_null(set, "service-namespace");

@@ -167,3 +167,47 @@ int daemon_config_from_options(struct option_set *set, struct daemon_config *con
     config->reload_context = set;
     return 0;
 }
+
+/* ---- engines' pages ---- */
+
+enum { RANGES_MAX = 64 };
+
+/* The list's texts with a NULL after the last one, as the engine takes them; NULL: there are none. */
+static const char *const *ranges(const struct option_set *set, const char *name, const char *out[RANGES_MAX + 1],
+                                 struct err *e)
+{
+    size_t n;
+    struct ip_prefix prefix;
+    char *const *texts = option_list(set, name, &n);
+    if (n > RANGES_MAX)
+        (void)err_set(e, ERR_INVALID_ARGUMENT, "--%s: at most %d ranges", name, RANGES_MAX);
+    for (size_t i = 0; i < n && e->class == ERR_NONE; i++) {
+        out[i] = texts[i];
+        if (ip_prefix_parse(str_of(texts[i]), &prefix, e) < 0)
+            (void)err_wrap(e, "--%s", name);
+    }
+    out[n < RANGES_MAX ? n : RANGES_MAX] = NULL;
+    return n && e->class == ERR_NONE ? out : NULL;
+}
+
+int engine_config_from_options(const struct option_set *set, struct engine_config *config, struct err *e)
+{
+    static const char *allowed[RANGES_MAX + 1], *denied[RANGES_MAX + 1]; /* one program a process */
+    *e = (struct err){.class = ERR_NONE};
+    const char *cluster = getenv("KUBERNETES_SERVICE_HOST");
+    *config = (struct engine_config){.ca_file = option_text_or_null(set, "engine-ca-file"),
+                                     .cert_file = option_text_or_null(set, "engine-cert-file"),
+                                     .key_file = option_text_or_null(set, "engine-key-file"),
+                                     .is_insecure = option_bool(set, "engine-insecure"),
+                                     .timeout_ns = option_duration(set, "engine-timeout"),
+                                     .has_cluster_dns = cluster && *cluster};
+    config->allow = ranges(set, "endpoint-allow", allowed, e);
+    config->deny = e->class == ERR_NONE ? ranges(set, "endpoint-deny", denied, e) : NULL;
+    if (e->class != ERR_NONE)
+        return -1;
+    if (!config->cert_file != !config->key_file)
+        return err_set(e, ERR_INVALID_ARGUMENT, "--engine-cert-file and --engine-key-file only work together");
+    if (config->ca_file && config->is_insecure)
+        return err_set(e, ERR_INVALID_ARGUMENT, "--engine-ca-file has no meaning with --engine-insecure");
+    return 0;
+}

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "daemon/daemon.h"
+#include "engine/engine.h"
 
 /* Rows of an option table, in the order of --help. */
 #define DAEMON_OPTIONS_ADDRESSES                                                                                       \
@@ -67,6 +68,43 @@
     {                                                                                                                  \
         .name = "metrics-tls", .kind = OPTION_BOOL, .fallback = "false", .help = "TLS on the metrics port too"         \
     }
+#define DAEMON_OPTIONS_ENDPOINTS                                                                                       \
+    {.name = "engine-timeout",                                                                                         \
+     .kind = OPTION_DURATION,                                                                                          \
+     .fallback = "3s",                                                                                                 \
+     .metavar = "D",                                                                                                   \
+     .help = "longest time that one page of an inference engine may take",                                             \
+     .min = 100 * NS_PER_MS,                                                                                           \
+     .max = 10 * NS_PER_S},                                                                                            \
+        {.name = "engine-ca-file",                                                                                     \
+         .kind = OPTION_TEXT,                                                                                          \
+         .fallback = "",                                                                                               \
+         .metavar = "FILE",                                                                                            \
+         .help = "PEM certificates that those of https pages are signed by, instead of the system's"},                 \
+        {.name = "engine-cert-file",                                                                                   \
+         .kind = OPTION_TEXT,                                                                                          \
+         .fallback = "",                                                                                               \
+         .metavar = "FILE",                                                                                            \
+         .help = "own PEM certificate for https pages that demand one"},                                               \
+        {.name = "engine-key-file",                                                                                    \
+         .kind = OPTION_TEXT,                                                                                          \
+         .fallback = "",                                                                                               \
+         .metavar = "FILE",                                                                                            \
+         .help = "PEM key of that"},                                                                                   \
+        {.name = "engine-insecure",                                                                                    \
+         .kind = OPTION_BOOL,                                                                                          \
+         .fallback = "false",                                                                                          \
+         .help = "do not verify the certificates of https pages"},                                                     \
+        {.name = "endpoint-allow",                                                                                     \
+         .kind = OPTION_LIST,                                                                                          \
+         .fallback = "",                                                                                               \
+         .metavar = "CIDR",                                                                                            \
+         .help =                                                                                                       \
+             "addresses that vllmEndpoint, tritonEndpoint and wakeEndpoint may have, and no others; may be repeated"}, \
+    {                                                                                                                  \
+        .name = "endpoint-deny", .kind = OPTION_LIST, .fallback = "", .metavar = "CIDR",                               \
+        .help = "addresses that they may not have; may be repeated"                                                    \
+    }
 #define DAEMON_OPTIONS_REST                                                                                            \
     {.name = "grpc-reflection",                                                                                        \
      .kind = OPTION_BOOL,                                                                                              \
@@ -117,6 +155,8 @@
 /* Fill *config from the set, which must outlive it; its defaults are malloced. The `metrics:` entries of --config are
  * read here too. SIGHUP reads the file again under the same flags and environment. */
 int daemon_config_from_options(struct option_set *set, struct daemon_config *config, struct err *e);
+/* What DAEMON_OPTIONS_ENDPOINTS say; the set must outlive it. INVALID_ARGUMENT names the range that is none. */
+int engine_config_from_options(const struct option_set *set, struct engine_config *config, struct err *e);
 /* --print-config: a file that --config reads, the limits in force as comments. Frees the defaults. */
 void daemon_print_config(const struct option_set *set, struct daemon_config *config);
 

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "daemon/daemon.h"
+#include "engine/engine.h"
 #include "log/log.h"
 #include "trigger/trigger.h"
 
@@ -34,7 +35,8 @@ struct hub_config {
     const char *name;                 /* of this hub, for answers and the agents' logs */
     double hpa_tolerance;
     unsigned simulated_gpus_per_pod;
-    size_t max_devices_shown; /* on /metrics; 0 none */
+    struct engine_config engine; /* loop and metrics are filled in by the hub */
+    size_t max_devices_shown;    /* on /metrics; 0 none */
     bool has_reflection;
 };
 

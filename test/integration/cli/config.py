@@ -53,6 +53,22 @@ def lists():
     check(got["listen"] == ('["127.0.0.1:5"]', "flag"), str(got["listen"]))
 
 
+@test("ranges of endpoints: several, in every place; one that is none is refused by name, and so is half a pair")
+def endpoint_ranges():
+    path = write("ranges.yaml", 'endpoint-deny: ["10.96.0.0/12", "fd00::/8"]\n')
+    got = printed("--config", path, env={"KEDA_GPU_SCALER_ENDPOINT_ALLOW": "10.0.0.0/8, 127.0.0.1"})
+    check(got["endpoint-allow"] == ('["10.0.0.0/8", "127.0.0.1"]', "environment"), str(got["endpoint-allow"]))
+    check(got["endpoint-deny"] == ('["10.96.0.0/12", "fd00::/8"]', "file"), str(got["endpoint-deny"]))
+    for flags, words in ((("--endpoint-allow", "10.0.0.0/33"), ("--endpoint-allow", "10.0.0.0/33")),
+                         (("--endpoint-allow=10.0.0.0/8", "--endpoint-deny=kube-system"), ("--endpoint-deny", "kube-system")),
+                         (("--endpoint-deny", "10.0.0.1/8"), ("--endpoint-deny", "10.0.0.1/8")),
+                         (("--engine-timeout", "1m"), ("--engine-timeout", "100ms to 10s")),
+                         (("--engine-cert-file", "x.pem"), ("--engine-cert-file", "--engine-key-file")),
+                         (("--engine-ca-file", "x.pem", "--engine-insecure"), ("--engine-ca-file", "--engine-insecure"))):
+        for command in ("agent", "hub"):
+            fails(2, *words, arguments=(command, *flags))
+
+
 @test("the file can come from the environment")
 def file_from_environment():
     path = write("from-environment.yaml", "port: 1009\n")
