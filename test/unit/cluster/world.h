@@ -58,7 +58,8 @@ static int world_set_up(void **state)
     w->loop = net_loop_new(w->metrics, &e);
     assert_non_null(w->loop);
     w->triggers = trigger_cache_new(&world_settings, 1000);
-    w->fleet = (struct workload_fleet){world_no_node, world_no_nodes, world_want, w};
+    w->fleet =
+        (struct workload_fleet){.find_node = world_no_node, .nodes = world_no_nodes, .want = world_want, .context = w};
     buf_init(&w->told, 1 << 16);
     arena_init(&w->arena, 1 << 24);
     w->cluster = cluster_new(&(struct cluster_config){.loop = w->loop,
