@@ -7,13 +7,16 @@
  * For each fetch libcurl 7.88 looks through all connections of its multi handle for one that is free (ConnectionExists
  * in url.c, Curl_conncache_extract_oldest in conncache.c), and keeps none once there are more than
  * CURLMOPT_MAXCONNECTS. So fetches that last have a handle of their own, where nothing is looked for or kept: thousands
- * of them cost the short ones neither time nor their kept connections. */
+ * of them cost the short ones neither time nor their kept connections. Guarded ones are there too: a connection that
+ * was made without the guard, or with another one, is never used again by them. */
 #include "http/http.h"
 
+#include "http/guard.h"
+
 #include <assert.h>
-#include <curl/curl.h>
 #include <string.h>
 
+enum { HEAD_BYTES_MAX = 64 << 10 }; /* libcurl keeps each line of a head */
 enum { IDLE_CONNECTIONS_MAX = 32, IDLE_CONNECTION_S = 90, KEEPALIVE_S = 15, KEEPALIVE_INTERVAL_S = 5, CONNECT_S = 10 };
 
 struct http_fetch {
@@ -24,7 +27,9 @@ struct http_fetch {
     struct curl_slist *headers;
     struct net_timer *deadline, *silence;
     struct http_head head;
-    bool is_added, is_over, is_refused;
+    struct guard guard;
+    size_t head_bytes;
+    bool is_added, is_over, is_refused, is_alone; /* on a connection of its own */
     char error[CURL_ERROR_SIZE];
 };
 
@@ -71,7 +76,7 @@ static void link_first(struct http_fetch *fetch)
 
 static CURLM *multi_of(const struct http_fetch *fetch)
 {
-    return fetch->client->engines[fetch->config.is_long ? ENGINE_LONG : ENGINE_SHORT].multi;
+    return fetch->client->engines[fetch->is_alone ? ENGINE_LONG : ENGINE_SHORT].multi;
 }
 
 static void take_apart(struct http_fetch *fetch)
@@ -155,7 +160,13 @@ static void finish_result(struct http_fetch *fetch, CURLcode rc)
     }
     struct err e;
     const char *text = *fetch->error ? fetch->error : curl_easy_strerror(rc);
-    if (fetch->is_refused)
+    if (guard_has_refused(&fetch->guard))
+        (void)err_set(&e, ERR_PERMISSION_DENIED, "its address %s %s", fetch->guard.refused, fetch->guard.why);
+    else if (rc == CURLE_LOGIN_DENIED && fetch->guard.fault)
+        (void)err_set(&e, ERR_PERMISSION_DENIED, "the URL has a user name or password in it");
+    else if (fetch->head_bytes > HEAD_BYTES_MAX)
+        (void)err_set(&e, ERR_UNAVAILABLE, "the head of the answer is longer than %d kB", HEAD_BYTES_MAX >> 10);
+    else if (fetch->is_refused)
         (void)err_set(&e, ERR_CANCELLED, "the answer was not taken to its end");
     else
         (void)err_set(&e, rc == CURLE_OPERATION_TIMEDOUT ? ERR_DEADLINE_EXCEEDED : ERR_UNAVAILABLE, "%s", text);
@@ -261,7 +272,8 @@ static size_t got_header(char *bytes, size_t size, size_t n, void *context)
     struct http_fetch *fetch = (struct http_fetch *)context;
     struct str line = str_trim((struct str){bytes, size * n});
     long status = 0;
-    if (fetch->is_over)
+    fetch->head_bytes += size * n;
+    if (fetch->is_over || fetch->head_bytes > HEAD_BYTES_MAX)
         return 0;
     heard(fetch);
     read_header(&fetch->head, line);
@@ -360,8 +372,8 @@ static void set_connection(struct http_fetch *fetch)
     (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);                  /* never wait for a resolver's thread */
     (void)curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S); /* whatever the caller's deadlines */
     (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_S);
-    (void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fetch->config.is_long ? 1L : 0L);
-    (void)curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, fetch->config.is_long ? 1L : 0L);
+    (void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fetch->is_alone ? 1L : 0L);
+    (void)curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, fetch->is_alone ? 1L : 0L);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPIDLE, (long)KEEPALIVE_S);
     (void)curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, (long)KEEPALIVE_INTERVAL_S);
@@ -382,9 +394,14 @@ struct http_fetch *http_fetch_start(struct http_client *client, const struct htt
     fetch->easy = curl_easy_init();
     if (!fetch->easy)
         abort(); /* only when there is no memory */
+    fetch->is_alone = config->is_long || config->address_fault;
     set_request(fetch);
     set_connection(fetch);
     set_tls(fetch->easy, client);
+    if (config->address_fault) {
+        fetch->guard = (struct guard){.fault = config->address_fault, .context = config->context};
+        guard_set(&fetch->guard, fetch->easy);
+    }
     fetch->config.url = NULL;
     fetch->config.headers = NULL;
     fetch->deadline = net_timer_new(client->loop, deadline_passed, fetch);
@@ -422,6 +439,11 @@ void http_client_set_tls(struct http_client *client, const struct http_client_tl
 void http_client_set_proxy(struct http_client *client, const char *url)
 {
     replace(&client->proxy, str_of(url ? url : ""));
+}
+
+void http_client_set_kept(struct http_client *client, size_t n)
+{
+    (void)curl_multi_setopt(client->engines[ENGINE_SHORT].multi, CURLMOPT_MAXCONNECTS, (long)n);
 }
 
 static void set_up(struct engine *engine, struct http_client *client)

@@ -44,6 +44,8 @@ struct http_client_tls {
 void http_client_set_tls(struct http_client *client, const struct http_client_tls *tls);
 /* "http://proxy:3128" for all fetches from here on; NULL: none. The environment's is never used. Copied. */
 void http_client_set_proxy(struct http_client *client, const char *url);
+/* How many connections are kept for later fetches, 90 s each; 32 unless set. */
+void http_client_set_kept(struct http_client *client, size_t n);
 
 /* What an answer's head says. */
 struct http_head {
@@ -58,9 +60,9 @@ struct http_fetch_config {
     int64_t timeout_ns;         /* from start to the last byte; 0: none */
     int64_t silence_ns;         /* from start to the first byte, and from byte to byte; 0: none */
     bool is_long;               /* lasts for minutes, with others of its kind: on a connection of its own */
-    /* Asked before each connect with the numeric address: NULL, or why it must not be asked (static text), which ends
-     * the fetch with PERMISSION_DENIED unless another address of the host may. A fetch with it shares connections only
-     * with fetches that have the same one. Optional. */
+    /* Asked before each connect with the numeric address: NULL, or why it must not be asked (static text, the end of a
+     * sentence), which ends the fetch with PERMISSION_DENIED unless another address of the host may. A fetch with it
+     * has a connection of its own, goes through no proxy, and its URL may have no user in it. Optional. */
     const char *(*address_fault)(void *context, const char *address);
     /* The head, once, before any of the body. Optional. */
     void (*head)(void *context, const struct http_head *head);

@@ -62,6 +62,8 @@ struct net_poll *net_poll_new(struct net_loop *loop, int fd,
                               struct err *e);
 void net_poll_want(struct net_poll *poll, bool want_read, bool want_write);
 void net_poll_free(struct net_poll *poll); /* accepts NULL */
+/* A socket that such a library connects and closes: socket(2), close-on-exec. -1 where there is none. */
+int net_socket_new(int family, int type, int protocol);
 
 /* Run work(context) off the loop, then done(context) on it, always, at the latest in net_loop_free. For disk and DNS;
  * never for NVML. */
@@ -141,6 +143,50 @@ void net_tls_on_reload(struct net_tls *tls, void (*fn)(void *context, const stru
 /* Why the newest files are not in use, or "" when they are. Valid until the next turn. */
 const char *net_tls_error(const struct net_tls *tls);
 void net_tls_free(struct net_tls *tls); /* accepts NULL; connections keep what they need */
+
+/* ---- certificates of our own, for the command that makes them; P-256, SHA-256 ---- */
+
+enum { NET_PEM_BYTES_MAX = 64 << 10 };
+/* A certificate and its key as PEM texts; empty ones are not there. */
+struct net_pem {
+    struct buf cert, key;
+};
+void net_pem_init(struct net_pem *pem);
+void net_pem_fini(struct net_pem *pem); /* the key is overwritten first */
+
+struct net_issue {
+    const char *common_name;  /* 1 to 64 bytes, for people: nothing verifies it */
+    const char *const *names; /* DNS names and IP addresses; an authority has none */
+    size_t n_names;
+    int64_t from_s, until_s; /* seconds since 1970; it begins a little earlier, for clocks that are behind */
+};
+/* Are the names such as a certificate may carry? 0, or -1 and INVALID_ARGUMENT naming the first that is not. */
+int net_issue_check(const struct net_issue *issue, struct err *e);
+/* A certificate that signs itself and end certificates, in place of `authority`, whose key is kept where there is one: who
+ * trusts the former certificate goes on trusting what the new one signs. -1: `authority` is as it was. */
+int net_issue_authority(const struct net_issue *issue, struct net_pem *authority, struct err *e);
+/* A new key and its certificate for servers and clients, signed by the authority, in place of *ret. */
+int net_issue_certificate(const struct net_issue *issue, const struct net_pem *authority, struct net_pem *ret,
+                          struct err *e);
+
+struct net_cert_wish {
+    const char *const *names;
+    size_t n_names;
+    int64_t now_s, until_s;
+};
+/* 0: the key belongs to the certificate, one of `trusted` signed it, it is valid now and until then, for servers and
+ * clients, and has every name. -1: FAILED_PRECONDITION with what it lacks. */
+int net_cert_check(const struct net_pem *pem, const struct buf *trusted, const struct net_cert_wish *wish,
+                   struct err *e);
+/* The same of an authority and its own key. */
+int net_authority_check(const struct net_pem *authority, int64_t now_s, int64_t until_s, struct err *e);
+/* When the first certificate ends, seconds since 1970; 0: there is none. */
+int64_t net_cert_until_s(const struct buf *pem);
+/* Is a certificate with the authority's key in the bundle? */
+bool net_bundle_has(const struct buf *bundle, const struct buf *authority);
+/* In place of *ret (which may be `others`): the authority, then those of `others` that have not ended and have other keys; four at most.
+ * -1: there is no authority. */
+int net_bundle_join(const struct buf *authority, const struct buf *others, int64_t now_s, struct buf *ret);
 
 /* ---- connections and protocols ---- */
 

@@ -2,6 +2,8 @@
  */
 #include "net/loop.h"
 
+#include <sys/socket.h>
+
 struct net_poll {
     uv_poll_t uv;
     void (*fn)(void *context, bool is_readable, bool is_writable);
@@ -50,4 +52,9 @@ void net_poll_free(struct net_poll *poll)
 {
     if (poll)
         uv_close((uv_handle_t *)&poll->uv, free_data);
+}
+
+int net_socket_new(int family, int type, int protocol)
+{
+    return socket(family, type | SOCK_CLOEXEC, protocol);
 }
