@@ -16,6 +16,8 @@ static struct scaling_pod settle(const struct scaling_rules *rules, const struct
     *ret_prealloc = scaling_apply_memory(rules, pod, &settled) == SCALING_MEMORY_PREALLOCATED;
     if (settled.reading == SCALING_READ_OK && !settled.load.window.is_known)
         settled.reading = SCALING_READ_MISSING;
+    if (rules->is_weighted && !(settled.load.weight > 0)) /* a mean of nothing */
+        settled.load.weight = settled.load.window.value = settled.load.since_ready.value = 0;
     return settled;
 }
 
@@ -89,6 +91,8 @@ static struct scaling_maybe mean(struct scaling_maybe sum, size_t n)
 
 struct group_sums {
     struct scaling_maybe window, since_ready, bound, last_good, peak;
+    struct scaling_maybe in_flight;
+    double weight, weighted;
     size_t n_peaks, n_read, n_preallocated;
 };
 
@@ -110,6 +114,12 @@ static void add_member(struct group_sums *sums, struct scaling_replica *group, c
         sums->peak.value += member->load.peak.value;
         sums->n_peaks++;
     }
+    if (member->load.in_flight.is_known) {
+        sums->in_flight.is_known = true;
+        sums->in_flight.value += member->load.in_flight.value;
+    }
+    sums->weight += member->load.weight;
+    sums->weighted += member->load.weight * p.value;
     sums->n_read += is_member_read;
     sums->n_preallocated += is_member_read && member->is_preallocated;
     group->ready_age_s = fmin(group->ready_age_s, member->ready_age_s);
@@ -136,6 +146,10 @@ static struct scaling_replica merge(const struct scaling_replica *members, size_
     for (size_t i = 0; i < n; i++)
         add_member(&sums, &group, &members[i]);
     group.load.window = mean(sums.window, n);
+    if (sums.weight > 0 && group.load.window.is_known)
+        group.load.window.value = sums.weighted / sums.weight;
+    group.load.weight = sums.weight;
+    group.load.in_flight = sums.in_flight;
     group.load.since_ready = mean(sums.since_ready, n);
     group.load.peak = mean(sums.peak, sums.n_peaks);
     group.bound = mean(sums.bound, n);

@@ -18,6 +18,20 @@ struct scaling_gathered {
     bool has_gpu;                          /* a pod requests or holds one */
 };
 
+/* Does it count under these rules: is it neither gone nor stuck, nor missing where those are to be ignored? */
+bool scaling_counts(const struct scaling_rules *rules, const struct scaling_replica *replica);
+
+/* ---- 2.4 with is_weighted (weighted.c) ---- */
+
+/* It served no request, so it says nothing: it neither adds nor dilutes. */
+bool scaling_is_idle(const struct scaling_rules *rules, const struct scaling_replica *replica);
+/* The mean over requests of the lowers of those of n replicas that count and have one of their own; T if there is none,
+ * 0 without requests. */
+double scaling_weighted_lower(const struct scaling_rules *rules, const struct scaling_replica *replicas, size_t n);
+/* The least and the largest mean over requests of those that count; 0 if none does. */
+void scaling_weighted_bounds(const struct scaling_rules *rules, const struct scaling_replica *replicas, size_t n,
+                             double *ret_lower, double *ret_upper);
+
 /* States, groups and places; intervals are not set. Returns false when the arena is full. */
 bool scaling_gather(const struct scaling_rules *rules, const struct scaling_workload *workload, struct arena *arena,
                     struct scaling_gathered *ret_gathered);

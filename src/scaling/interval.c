@@ -37,7 +37,8 @@ struct scaling_maybe scaling_own_lower(const struct scaling_rules *rules, const 
         young = is_avg(rules) ? spread(rules, r) : none;
         return young.is_known && p.is_known ? known(fmin(p.value, young.value)) : none;
     case SCALING_POD_HUNG:
-        return is_avg(rules) && p.is_known ? known(fmax(rules->target, p.value)) : p; /* it takes a place */
+        /* it takes a place; a mean over requests has its place in the number that multiplies it */
+        return is_avg(rules) && !rules->is_weighted && p.is_known ? known(fmax(rules->target, p.value)) : p;
     case SCALING_POD_GONE:
     case SCALING_POD_MISSING:
     case SCALING_POD_UNOBSERVABLE:

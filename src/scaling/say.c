@@ -49,7 +49,8 @@ void scaling_say(const struct scaling_rules *rules, const struct scaling_result 
         return;
     say_number(out, "; value ", r->value);
     say_number(out, " for target ", r->target);
-    if (!answer || answer->error.class != ERR_NONE || r->rule == SCALING_RULE_ZERO)
+    bool is_for_hpa = r->rule != SCALING_RULE_ZERO && r->rule != SCALING_RULE_JOB_QUEUE;
+    if (!answer || answer->error.class != ERR_NONE || !is_for_hpa)
         return;
     (void)buf_printf(out, "; %s", scaling_fit_sentence(answer->fit));
     if (scaling_milli(answer->value) != scaling_milli(r->value)) {

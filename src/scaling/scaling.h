@@ -182,6 +182,10 @@ struct scaling_load {
     struct scaling_maybe window;      /* p: the mean over `window`, clipped to the time that the pod holds the device */
     struct scaling_maybe since_ready; /* the mean since the pod became Ready, at most over `window` */
     struct scaling_maybe peak;        /* the largest sample of `activationWindow` */
+    double weight; /* with rules.is_weighted: how many requests `window` is the mean of; 0: none, it says nothing */
+    /* The most requests that ran or waited at once in `activationWindow`. Where it is known the pod is active with any
+     * of them, and `peak` is not compared with the threshold. 4 */
+    struct scaling_maybe in_flight;
 };
 
 /* What a memory metric needs beside its own readings; all in the unit of the metric. 2.7 */
@@ -241,9 +245,10 @@ struct scaling_rules {
     double target;                        /* T */
     double window_s;
     double warmup_s;
-    double ceiling;   /* of the metric: 100 for ratios; 0 none */
+    double ceiling;   /* of the metric: 100 for ratios, 200 where demand is in it; 0 none */
     bool is_memory;   /* a memory metric: 2.7 applies */
     bool is_engine;   /* a signal of the pods' own servers, which needs no GPU */
+    bool is_weighted; /* a latency: the mean is over requests (load.weight), and pods without any are left out. 2.4 */
     bool is_job;      /* a ScaledJob: 2.9 */
     bool is_demand;   /* a demand signal (queue length), which ScaledJobs may use */
     bool is_training; /* profile `training` */
@@ -314,11 +319,17 @@ struct scaling_workload {
     X(SHRINK, NONE, "even the worst case asks for less")                                                               \
     X(HOLD, NONE, "what is not known could decide it, so the present count stays")                                     \
     X(HOLD_LOADING, NONE, "nothing but loading pods yet, so the present count stays")                                  \
+    X(HOLD_PART, NONE, "a signal that has no value could decide it, so the present count stays")                       \
+    X(JOB_QUEUE, NONE, "the sum of what the pages of the running jobs say")                                            \
     X(JOB, FAILED_PRECONDITION,                                                                                        \
       "the load of a ScaledJob's running jobs does not say how many more are wanted: use a queue length")              \
+    X(JOB_UNSEEN, FAILED_PRECONDITION,                                                                                 \
+      "no pod of the ScaledJob is known, so no page says how long the queue is: measure a server that is always "      \
+      "there (scope cluster and vllmEndpoint)")                                                                        \
     X(NO_SCALE, UNAVAILABLE, "the replica count of the scale target is not known: the Kubernetes API does not answer") \
     X(NO_GPU, FAILED_PRECONDITION, "no pod of the workload requests or holds a GPU")                                   \
     X(UNSUPPORTED, FAILED_PRECONDITION, "no GPU of the workload has this metric")                                      \
+    X(NO_SIGNAL, FAILED_PRECONDITION, "no page of the workload's pods has this metric")                                \
     X(UNSHARED, FAILED_PRECONDITION,                                                                                   \
       "the pods share GPUs with other workloads, and their part cannot be told without per-process data: set the "     \
       "chart's agent.hostPID to true")                                                                                 \
@@ -338,6 +349,10 @@ const char *scaling_rule_sentence(enum scaling_rule rule);
 /* Why it is active or not: X(id, is active, sentence). */
 #define SCALING_ACTIVE_RULES(X)                                                                                        \
     X(ABOVE, true, "the busiest pod is above the activation threshold")                                                \
+    X(REQUESTS, true, "requests run or wait")                                                                          \
+    X(WAKE, true, "wakeMetric shows demand")                                                                           \
+    X(WAKE_UNKNOWN, true, "wakeMetric cannot be read, and unknown is not idle")                                        \
+    X(NO_REQUESTS, false, "no request runs or waits")                                                                  \
     X(NOT_ABOVE, false, "no pod is above the activation threshold")                                                    \
     X(TRAINING, true, "profile training keeps a workload active while it has a pod that is not stuck")                 \
     X(LOADING, true, "a pod is loading")                                                                               \
@@ -352,12 +367,15 @@ enum scaling_active_rule {
         SCALING_ACTIVE_RULE_COUNT
 };
 const char *scaling_active_sentence(enum scaling_active_rule rule);
+/* Active because demand was seen, not because something is unknown or loading: ABOVE, REQUESTS and WAKE. */
+bool scaling_active_is_measured(enum scaling_active_rule rule);
 
 /* Things that a person should see: X(id, sentence). Bits of scaling_result.warnings. */
 #define SCALING_WARNINGS(X)                                                                                            \
     X(STUCK, "pods or places loading for longer than warmupSeconds are not counted")                                   \
     X(UNOBSERVABLE, "pods that could not be read for 5 minutes are taken to be like the others")                       \
     X(UNSUPPORTED, "some pods hold only GPUs that do not have this metric")                                            \
+    X(NO_SIGNAL, "the pages of some pods do not have this metric")                                                     \
     X(UNSHARED, "the part of some pods in shared GPUs cannot be told")                                                 \
     X(PREALLOCATED, "memory says nothing about load: the server fills it at start, so utilisation is used instead; "   \
                     "better signals are utilisation, waiting requests or the use of the KV cache")                     \
@@ -379,7 +397,8 @@ struct scaling_result {
     enum scaling_active_rule active_rule;
     struct err active_error; /* class NONE: `is_active` is valid */
     bool is_active;
-    struct scaling_maybe activity; /* the busiest replica's peak */
+    struct scaling_maybe activity;  /* the busiest replica's peak, of those that are compared with the threshold */
+    struct scaling_maybe in_flight; /* the most requests that ran or waited in one replica, of those that know it */
     /* the explanation */
     double target;                    /* T */
     struct scaling_replicas replicas; /* C, S, R */
@@ -391,11 +410,27 @@ struct scaling_result {
     unsigned warnings;                      /* 1u << SCALING_WARN_... */
     const struct scaling_replica *items;    /* in the arena: ungrouped pods, groups, places */
     size_t n_items;
+    /* of scaling_combine() only: */
+    size_t n_parts, n_failed; /* parts, and of them those without a value; 0 and 0 otherwise */
+    size_t part;              /* which one decided the value; n_parts: none did (HOLD_PART, ZERO, an error) */
+    size_t active_part;       /* whose activity it is */
 };
 
 /* The value of the workload, its activity and why. Never fails: errors are in *ret. *ret refers to the arena only. */
 void scaling_evaluate(const struct scaling_rules *rules, const struct scaling_workload *workload, struct arena *arena,
                       struct scaling_result *ret);
+
+/* Several signals of one workload, each with a target of its own, as one result with the target `target` (100): the
+ * largest v / T decides, as the HPA would over several metrics. A part without a value blocks shrinking and never
+ * growing; all in error: the first one's error. Active if any part is; an error if all are. lo, hi and what they ask
+ * for are the largest of the parts; states, items and a_lowers are those of the part that decided, of the first one
+ * where none did. Parts are of one look at one workload (the same C and S), n >= 1. */
+void scaling_combine(const struct scaling_result *parts, size_t n, double target, struct scaling_result *ret);
+
+/* What wakeMetric says of a workload (section 4): demand makes it active whatever the pods say, from zero too. One that
+ * cannot be read wakes nothing: at C = 0 the activity is UNAVAILABLE with `why`; else the workload stays active. */
+enum scaling_wake { SCALING_WAKE_NONE, SCALING_WAKE_ACTIVE, SCALING_WAKE_INACTIVE, SCALING_WAKE_UNKNOWN };
+void scaling_apply_wake(struct scaling_result *result, enum scaling_wake wake, const char *why);
 
 /* ---- 2.5: what the HPA makes of it ---- */
 
@@ -424,7 +459,8 @@ struct scaling_answer {
 /* From the value to the number that is sent. hpa->target has three decimals. Never fails: errors are in *ret. */
 void scaling_for_hpa(const struct scaling_hpa *hpa, const struct scaling_result *result, struct scaling_answer *ret);
 
-/* One sentence with numbers: how the value came about, and (answer may be NULL) what the HPA makes of it. */
+/* One sentence with numbers: how the value came about, and (answer may be NULL) what the HPA makes of it. Of a combined
+ * result: which part decided (counted from 1), with any part's rules. */
 void scaling_say(const struct scaling_rules *rules, const struct scaling_result *result,
                  const struct scaling_answer *answer, struct buf *out);
 

@@ -59,12 +59,17 @@ static bool is_avg(const struct evaluation *ev)
     return ev->aggregation == SCALING_AVG;
 }
 
-static bool counts(const struct evaluation *ev, const struct scaling_replica *r)
+bool scaling_counts(const struct scaling_rules *rules, const struct scaling_replica *r)
 {
     if (r->state == SCALING_POD_GONE || r->state == SCALING_POD_STUCK)
         return false;
     bool is_missing = r->state == SCALING_POD_MISSING || r->state == SCALING_POD_UNOBSERVABLE;
-    return !is_missing || ev->rules->on_missing != SCALING_IGNORE_MISSING;
+    return !is_missing || rules->on_missing != SCALING_IGNORE_MISSING;
+}
+
+static bool counts(const struct evaluation *ev, const struct scaling_replica *r)
+{
+    return scaling_counts(ev->rules, r);
 }
 
 /* ---- intervals of all replicas ---- */
@@ -73,11 +78,21 @@ static bool counts(const struct evaluation *ev, const struct scaling_replica *r)
 static double aggregate_lowers(struct evaluation *ev)
 {
     const struct scaling_gathered *g = &ev->gathered;
-    size_t n = 0;
-    for (size_t i = 0; i < g->n_items; i++)
-        if (g->items[i].lower.is_known && counts(ev, &g->items[i]))
-            g->scratch[n++] = g->items[i].lower.value;
-    return n ? scaling_aggregate(ev->aggregation, g->scratch, n) : ev->rules->target;
+    size_t n = 0, n_idle = 0;
+    if (is_avg(ev) && ev->rules->is_weighted)
+        return scaling_weighted_lower(ev->rules, g->items, g->n_items);
+    for (size_t i = 0; i < g->n_items; i++) {
+        const struct scaling_replica *r = &g->items[i];
+        if (!r->lower.is_known || !counts(ev, r))
+            continue;
+        if (scaling_is_idle(ev->rules, r))
+            n_idle++;
+        else
+            g->scratch[n++] = r->lower.value;
+    }
+    if (n > 0)
+        return scaling_aggregate(ev->aggregation, g->scratch, n);
+    return n_idle > 0 ? 0 : ev->rules->target;
 }
 
 /* A pod that cannot be read, among pods whose memory says nothing, is one of them. */
@@ -158,22 +173,29 @@ static bool sum_up(struct evaluation *ev)
     const struct scaling_gathered *g = &ev->gathered;
     struct scaling_result *ret = ev->ret;
     struct sum lowers = {0, 0}, uppers = {0, 0};
+    size_t n_busy = 0;
     bool is_known = true;
     for (size_t i = 0; i < g->n_items; i++) {
         const struct scaling_replica *r = &g->items[i];
         if (!counts(ev, r))
             continue;
-        g->scratch[ret->n++] = r->upper.value;
+        if (!scaling_is_idle(ev->rules, r))
+            g->scratch[n_busy++] = r->upper.value;
+        ret->n++;
         ret->n_lower += r->lower.is_known;
         add(&lowers, r, r->lower);
         add(&uppers, r, r->upper);
         is_known &= r->lower.is_known && scaling_milli(r->lower.value) == scaling_milli(r->upper.value);
     }
-    if (is_avg(ev)) {
+    if (is_avg(ev) && ev->rules->is_weighted) {
+        scaling_weighted_bounds(ev->rules, g->items, g->n_items, &ret->lo, &ret->hi);
+        ret->lo *= factor(ev, ret->n);
+        ret->hi *= factor(ev, ret->n);
+    } else if (is_avg(ev)) {
         ret->lo = total(ev, lowers);
         ret->hi = total(ev, uppers);
     } else {
-        double a_uppers = scaling_aggregate(ev->aggregation, g->scratch, ret->n);
+        double a_uppers = n_busy > 0 ? scaling_aggregate(ev->aggregation, g->scratch, n_busy) : 0;
         /* T stands for a(lowers) where there are none, and can be more than a D that bounds all there is */
         ret->lo = factor(ev, ret->n_lower) * (has_own_lower(ev) ? ret->a_lowers : fmin(ret->a_lowers, a_uppers));
         ret->hi = factor(ev, ret->n) * a_uppers;
@@ -222,12 +244,13 @@ static bool is_not_yet(const struct scaling_replica *r)
 }
 
 /* Why not one of the pods that ought to be read is. */
-static enum scaling_rule nothing_read(const struct scaling_gathered *g)
+static enum scaling_rule nothing_read(const struct evaluation *ev)
 {
+    const struct scaling_gathered *g = &ev->gathered;
     if (g->by_reading[SCALING_READ_UNSHARED] == g->n_ought)
         return SCALING_RULE_UNSHARED;
     if (g->by_reading[SCALING_READ_UNSUPPORTED] == g->n_ought)
-        return SCALING_RULE_UNSUPPORTED;
+        return ev->rules->is_engine ? SCALING_RULE_NO_SIGNAL : SCALING_RULE_UNSUPPORTED;
     return SCALING_RULE_NOTHING_READ;
 }
 
@@ -240,8 +263,8 @@ static enum scaling_rule decide_counted(struct evaluation *ev)
         n_counted += counts(ev, r);
         n_waiting += r->state == SCALING_POD_LOADING || is_not_yet(r);
     }
-    enum scaling_rule unread = g->n_ought > 0 && g->n_read == 0 ? nothing_read(g) : SCALING_RULE_COUNT;
-    if (unread == SCALING_RULE_UNSHARED || unread == SCALING_RULE_UNSUPPORTED)
+    enum scaling_rule unread = g->n_ought > 0 && g->n_read == 0 ? nothing_read(ev) : SCALING_RULE_COUNT;
+    if (unread == SCALING_RULE_UNSHARED || unread == SCALING_RULE_UNSUPPORTED || unread == SCALING_RULE_NO_SIGNAL)
         return unread;
     if (ev->rules->on_missing == SCALING_MISSING_IS_ERROR && ev->ret->counts[SCALING_POD_MISSING] > 0)
         return SCALING_RULE_MISSING_IS_ERROR;
@@ -254,12 +277,40 @@ static enum scaling_rule decide_counted(struct evaluation *ev)
     return weigh(ev);
 }
 
+/* 2.9: jobs have no count to hold and nothing to shrink, so what is known is a lower end, and that is the value. */
+static enum scaling_rule decide_job(struct evaluation *ev)
+{
+    const struct scaling_gathered *g = &ev->gathered;
+    double sum = 0;
+    size_t n = 0, n_read = 0;
+    for (size_t i = 0; i < g->n_items; i++) {
+        const struct scaling_replica *r = &g->items[i];
+        bool is_read = r->reading == SCALING_READ_OK && r->load.window.is_known;
+        if (!counts(ev, r))
+            continue;
+        n++;
+        n_read += is_read;
+        sum += is_read ? r->load.window.value : 0;
+    }
+    ev->ret->n = n;
+    ev->ret->n_lower = n_read;
+    if (n == 0)
+        return SCALING_RULE_JOB_UNSEEN;
+    if (ev->rules->on_missing == SCALING_MISSING_IS_ERROR && ev->ret->counts[SCALING_POD_MISSING] > 0)
+        return SCALING_RULE_MISSING_IS_ERROR;
+    if (n_read == 0)
+        return nothing_read(ev);
+    return finish(ev->ret, SCALING_RULE_JOB_QUEUE, sum);
+}
+
 /* What needs no look at the pods. */
 static enum scaling_rule decide_first(const struct evaluation *ev)
 {
     const struct scaling_workload *w = ev->workload;
     if (ev->rules->is_job && !ev->rules->is_demand)
         return SCALING_RULE_JOB;
+    if (ev->rules->is_job)
+        return SCALING_RULE_COUNT; /* it has no /scale */
     if (!w->is_scale_known)
         return SCALING_RULE_NO_SCALE;
     return w->replicas.spec <= 0 ? SCALING_RULE_ZERO : SCALING_RULE_COUNT;
@@ -277,7 +328,8 @@ static void set_warnings(struct evaluation *ev)
     } warnings[] = {
         {SCALING_WARN_STUCK, ev->ret->counts[SCALING_POD_STUCK] > 0},
         {SCALING_WARN_UNOBSERVABLE, ev->ret->counts[SCALING_POD_UNOBSERVABLE] > 0},
-        {SCALING_WARN_UNSUPPORTED, g->by_reading[SCALING_READ_UNSUPPORTED] > 0},
+        {ev->rules->is_engine ? SCALING_WARN_NO_SIGNAL : SCALING_WARN_UNSUPPORTED,
+         g->by_reading[SCALING_READ_UNSUPPORTED] > 0},
         {SCALING_WARN_UNSHARED, g->by_reading[SCALING_READ_UNSHARED] > 0},
         {SCALING_WARN_PREALLOCATED, is_preallocated},
         {SCALING_WARN_HUNG, ev->ret->counts[SCALING_POD_HUNG] > 0},
@@ -303,20 +355,27 @@ static enum scaling_rule decide(struct evaluation *ev, struct arena *arena)
     set_warnings(ev);
     if (ev->workload->n_pods > 0 && !g->has_gpu && !ev->rules->is_engine)
         return SCALING_RULE_NO_GPU;
-    return decide_counted(ev);
+    return ev->rules->is_job ? decide_job(ev) : decide_counted(ev);
 }
 
 /* ---- 4 ---- */
 
+static void take_larger(struct scaling_maybe *largest, const struct scaling_maybe *value)
+{
+    if (value->is_known && (!largest->is_known || value->value > largest->value))
+        *largest = *value;
+}
+
 static void find_busiest(struct evaluation *ev)
 {
-    struct scaling_maybe *activity = &ev->ret->activity;
     for (size_t i = 0; i < ev->gathered.n_items; i++) {
         const struct scaling_replica *r = &ev->gathered.items[i];
-        if (!r->load.peak.is_known || r->state == SCALING_POD_GONE || r->state == SCALING_POD_STUCK)
+        if (r->state == SCALING_POD_GONE || r->state == SCALING_POD_STUCK)
             continue;
-        if (!activity->is_known || r->load.peak.value > activity->value)
-            *activity = r->load.peak;
+        if (r->load.in_flight.is_known)
+            take_larger(&ev->ret->in_flight, &r->load.in_flight);
+        else
+            take_larger(&ev->ret->activity, &r->load.peak);
     }
 }
 
@@ -332,9 +391,11 @@ static enum scaling_active_rule decide_activity(struct evaluation *ev)
     struct scaling_result *ret = ev->ret;
     if (ret->rule == SCALING_RULE_ZERO)
         return SCALING_ACTIVE_ZERO;
+    find_busiest(ev);
+    if (ret->in_flight.is_known && ret->in_flight.value > 0)
+        return SCALING_ACTIVE_REQUESTS;
     if (!has_something_to_read(ret->rule))
         return SCALING_ACTIVE_ERROR;
-    find_busiest(ev);
     size_t n_waiting = 0, n_alive = 0;
     for (size_t i = 0; i < ret->n_items; i++) {
         n_waiting += is_not_yet(&ret->items[i]);
@@ -349,7 +410,31 @@ static enum scaling_active_rule decide_activity(struct evaluation *ev)
         return SCALING_ACTIVE_LOADING;
     if (ret->counts[SCALING_POD_MISSING] > 0)
         return SCALING_ACTIVE_MISSING;
-    return n_waiting > 0 ? SCALING_ACTIVE_NOT_YET : SCALING_ACTIVE_NOT_ABOVE;
+    if (n_waiting > 0)
+        return SCALING_ACTIVE_NOT_YET;
+    return ret->activity.is_known || !ret->in_flight.is_known ? SCALING_ACTIVE_NOT_ABOVE : SCALING_ACTIVE_NO_REQUESTS;
+}
+
+bool scaling_active_is_measured(enum scaling_active_rule rule)
+{
+    return rule == SCALING_ACTIVE_ABOVE || rule == SCALING_ACTIVE_REQUESTS || rule == SCALING_ACTIVE_WAKE;
+}
+
+void scaling_apply_wake(struct scaling_result *r, enum scaling_wake wake, const char *why)
+{
+    if (wake == SCALING_WAKE_UNKNOWN && r->rule == SCALING_RULE_ZERO) {
+        /* true would wake it for nothing, false would call unknown idle; with an error KEDA leaves it at zero */
+        r->active_rule = SCALING_ACTIVE_ERROR;
+        (void)err_set(&r->active_error, ERR_UNAVAILABLE, "whether it must wake is not known: %s", why);
+        return;
+    }
+    bool is_unknown = wake == SCALING_WAKE_UNKNOWN && !r->is_active && r->active_error.class == ERR_NONE;
+    if (!is_unknown && wake != SCALING_WAKE_ACTIVE)
+        return;
+    if (!scaling_active_is_measured(r->active_rule))
+        r->active_rule = is_unknown ? SCALING_ACTIVE_WAKE_UNKNOWN : SCALING_ACTIVE_WAKE;
+    r->is_active = true;
+    r->active_error = (struct err){.class = ERR_NONE};
 }
 
 void scaling_evaluate(const struct scaling_rules *rules, const struct scaling_workload *workload, struct arena *arena,

@@ -206,7 +206,7 @@ static void test_what_will_never_be_measured_is_a_precondition(void **state)
         struct value_case c;
     } cases[] = {
         {&job, {"a ScaledJob", SCALING_AVG, 2, PODS(M(90)), OK_RULE(JOB), 0}},
-        {&demand, {"a ScaledJob's queue", SCALING_AVG, 2, PODS(M(90), M(3)), OK_RULE(KNOWN), 93}},
+        {&demand, {"a ScaledJob's queue", SCALING_AVG, 2, PODS(M(90), M(3)), OK_RULE(JOB_QUEUE), 93}},
         {&rules, {"no pod asks for a GPU", SCALING_AVG, 1, PODS(no_gpu), OK_RULE(NO_GPU), 0}},
         {&rules, {"one does", SCALING_AVG, 2, PODS(no_gpu, M(20)), OK_RULE(KNOWN), 30}},
         {&engine, {"an engine's signal needs none", SCALING_AVG, 1, PODS(no_gpu), OK_RULE(KNOWN), 10}},
