@@ -162,8 +162,8 @@ struct net_issue {
 };
 /* Are the names such as a certificate may carry? 0, or -1 and INVALID_ARGUMENT naming the first that is not. */
 int net_issue_check(const struct net_issue *issue, struct err *e);
-/* A certificate that signs itself and end certificates, in place of `authority`, whose key is kept where there is one: who
- * trusts the former certificate goes on trusting what the new one signs. -1: `authority` is as it was. */
+/* A certificate that signs itself and end certificates, in place of `authority`, whose key is kept where there is one:
+ * who trusts the former certificate goes on trusting what the new one signs. -1: `authority` is as it was. */
 int net_issue_authority(const struct net_issue *issue, struct net_pem *authority, struct err *e);
 /* A new key and its certificate for servers and clients, signed by the authority, in place of *ret. */
 int net_issue_certificate(const struct net_issue *issue, const struct net_pem *authority, struct net_pem *ret,
@@ -182,10 +182,10 @@ int net_cert_check(const struct net_pem *pem, const struct buf *trusted, const s
 int net_authority_check(const struct net_pem *authority, int64_t now_s, int64_t until_s, struct err *e);
 /* When the first certificate ends, seconds since 1970; 0: there is none. */
 int64_t net_cert_until_s(const struct buf *pem);
-/* Is a certificate with the authority's key in the bundle? */
+/* Is a certificate with the authority's name and key in the bundle? */
 bool net_bundle_has(const struct buf *bundle, const struct buf *authority);
-/* In place of *ret (which may be `others`): the authority, then those of `others` that have not ended and have other keys; four at most.
- * -1: there is no authority. */
+/* In place of *ret (which may be `others`): the authority, then others that have not ended; four at most. -1: there is
+ * no authority. */
 int net_bundle_join(const struct buf *authority, const struct buf *others, int64_t now_s, struct buf *ret);
 
 /* ---- connections and protocols ---- */

@@ -1,5 +1,5 @@
-/* OpenSSL, and nothing else: contexts loaded from files, sessions on sockets. The only file that includes its headers,
- * whose macros cast const away, hence the one warning switched off here. */
+/* OpenSSL, and nothing else: contexts loaded from files, sessions on sockets. This file and issue.c, which makes
+ * certificates, alone include its headers, whose macros cast const away, hence the one warning switched off here. */
 #include "net/tls.h"
 
 #include <arpa/inet.h>

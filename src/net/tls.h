@@ -1,5 +1,5 @@
 /* The inside of TLS, for net's own files: a context is one loaded set of files, a session one connection's state.
- * openssl.c alone knows OpenSSL. */
+ * openssl.c alone knows sessions of OpenSSL. */
 #ifndef NET_TLS_H
 #define NET_TLS_H
 
