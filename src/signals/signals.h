@@ -148,6 +148,8 @@ struct signals_answer {
     bool is_stalled;     /* requests wait, and for five minutes next to nothing was done: value is 0 (cases O27, O33) */
     bool is_uncontended; /* latency of requests that had the server to themselves: more replicas do not help */
     bool is_only_zeros;  /* since since_ns no page showed anything but zeros */
+    bool is_counter;     /* SIGNALS_CUSTOM: the metric is a counter, and value its rate */
+    double span_s;       /* of a rate or latency: the time between the two pages that it is taken from; else 0 */
     const char *missing; /* ABSENT: the names that were looked for, "a, b or c"; static text, else "" */
     char model[64];      /* whose series has most waiting requests, where there are several; "" */
 };
