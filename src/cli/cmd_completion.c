@@ -61,7 +61,7 @@ static void fill_words(struct words words[WORD_KEYS])
                                                 "scope",   "onMissing",  "hpaMetricType"};
     for (size_t i = 0; i < WORD_KEYS; i++)
         words[i] = (struct words){.key = keys[i]};
-#define X(name, metric_name, metric, target, activation) add_word(&words[0], name);
+#define X(name, metric_name, metric, target, activation, engine) add_word(&words[0], name);
     TRIGGER_PROFILES(X)
 #undef X
     for (int i = 0; i < TRIGGER_METRIC_COUNT; i++)

@@ -11,7 +11,7 @@ static const char *profile_of(const char *metric_name)
     static const struct {
         const char *profile, *metric_name;
     } rows[] = {
-#define X(profile_, metric_name_, metric, target, activation) {(profile_), (metric_name_)},
+#define X(profile_, metric_name_, metric, target, activation, engine) {(profile_), (metric_name_)},
         TRIGGER_PROFILES(X)
 #undef X
     };

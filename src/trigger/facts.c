@@ -1,6 +1,7 @@
 /* Lookups in the tables of trigger.h. Whatever a user can type or a refusal can list comes from there. */
 #include "trigger/facts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct trigger_metric_facts metrics[TRIGGER_METRIC_COUNT] = {
@@ -10,7 +11,8 @@ static const struct trigger_metric_facts metrics[TRIGGER_METRIC_COUNT] = {
 };
 
 static const struct trigger_profile profiles[] = {
-#define X(name, metric_name, metric, target, activation) {name, metric_name, TRIGGER_##metric, target, activation},
+#define X(name, metric_name, metric, target, activation, engine)                                                       \
+    {name, metric_name, TRIGGER_##metric, target, activation, SIGNALS_ENGINE_##engine},
     TRIGGER_PROFILES(X)
 #undef X
 };
@@ -27,6 +29,7 @@ static const char *const on_missing_names[] = {[TRIGGER_MISSING_CONSERVATIVE] = 
                                                [TRIGGER_MISSING_ERROR] = "error",
                                                [TRIGGER_MISSING_IGNORE] = "ignore"};
 static const char *const hpa_metric_types[] = {"AverageValue", "Value"};
+static const char *const schemes[] = {"http", "https"};
 static const char *const passed_over[] = {
 #define X(name) name,
     TRIGGER_PASSED_OVER(X)
@@ -61,6 +64,21 @@ int trigger_metric_source(enum trigger_metric metric)
 double trigger_metric_divisor(enum trigger_metric metric)
 {
     return metrics[metric].divisor;
+}
+
+const char *trigger_unit(const struct trigger *t)
+{
+    return t->n_parts > 0 ? "%" : trigger_metric_unit(t->metric);
+}
+
+void trigger_show_types(const struct trigger *t, char out[TRIGGER_TYPES_MAX])
+{
+    size_t len = 0, n = t->n_parts > 0 ? t->n_parts : 1;
+    for (size_t i = 0; i < n; i++) {
+        const char *name = trigger_metric_name(t->n_parts > 0 ? t->parts[i]->metric : t->metric);
+        (void)snprintf(out + len, TRIGGER_TYPES_MAX - len, "%s%s", i ? "," : "", name);
+        len = strlen(out);
+    }
 }
 
 const char *trigger_scope_name(enum trigger_scope scope)
@@ -147,7 +165,7 @@ bool trigger_metrics_are_same(enum trigger_metric a, enum trigger_metric b)
 }
 
 static const char *const profile_names[] = {
-#define X(name, metric_name, metric, target, activation) name,
+#define X(name, metric_name, metric, target, activation, engine) name,
     TRIGGER_PROFILES(X)
 #undef X
 };
@@ -189,6 +207,8 @@ struct trigger_choices trigger_choices(enum trigger_choice choice)
         return CHOICES(on_missing_names);
     case TRIGGER_CHOICE_HPA_METRIC_TYPE:
         return CHOICES(hpa_metric_types);
+    case TRIGGER_CHOICE_SCHEME:
+        return CHOICES(schemes);
     case TRIGGER_CHOICE_KEY:
         break;
     }

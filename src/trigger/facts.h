@@ -15,6 +15,7 @@ struct trigger_profile {
     const char *name, *metric_name;
     enum trigger_metric metric;
     double target, activation;
+    enum signals_engine engine;
 };
 
 struct trigger_key_facts {
@@ -46,9 +47,11 @@ enum trigger_choice {
     TRIGGER_CHOICE_SCOPE,
     TRIGGER_CHOICE_ON_MISSING,
     TRIGGER_CHOICE_HPA_METRIC_TYPE,
+    TRIGGER_CHOICE_SCHEME,
     TRIGGER_CHOICE_KEY, /* names, aliases and KEDA's own */
 };
-/* In order of the table; for TRIGGER_CHOICE_SCOPE, _ON_MISSING and _HPA_METRIC_TYPE the place is the enum's value. */
+/* In order of the table; for TRIGGER_CHOICE_SCOPE, _ON_MISSING, _HPA_METRIC_TYPE and _SCHEME the place is the enum's
+ * value. */
 struct trigger_choices trigger_choices(enum trigger_choice choice);
 
 #endif

@@ -52,7 +52,7 @@ static void lint_activation(struct trigger *t)
     char target[NUM_TEXT_MAX], activation[NUM_TEXT_MAX];
     num_format_milli(target, t->target);
     num_format_milli(activation, t->activation);
-    if (is_percent(t) && t->activation >= 100)
+    if (is_percent(t) && !trigger_metric_is_engine(t->metric) && t->activation >= 100)
         trigger_warn(t->warnings, &t->n_warnings, "never active: %s cannot be above 100",
                      trigger_metric_name(t->metric));
     else if (t->activation > t->target)
@@ -68,7 +68,16 @@ static void lint_memory(struct trigger *t)
     if (source == TRIGGER_SOURCE_MEMORY_PERCENT || source == SNAPSHOT_MEMORY_USED)
         trigger_warn(t->warnings, &t->n_warnings,
                      "memory is no load where a server allocates it at start and keeps it (vLLM takes about 90 %%): it "
-                     "then runs to the maximum or never sleeps; gpu_utilization or vllm_queue_depth show load");
+                     "then runs to the maximum or never sleeps; gpu_utilization or requests_in_flight show load");
+}
+
+/* reference B.1 #4, #16 */
+static void lint_page(struct trigger *t)
+{
+    if (trigger_metric_is_engine(t->metric))
+        trigger_warn(t->warnings, &t->n_warnings,
+                     "one page is read: behind a Service it is that of one pod, now this one and now that; scope "
+                     "workload of the hub reads the page of each pod");
 }
 
 void trigger_lint(struct trigger *t)
@@ -78,4 +87,5 @@ void trigger_lint(struct trigger *t)
     lint_reach(t);
     lint_activation(t);
     lint_memory(t);
+    lint_page(t);
 }

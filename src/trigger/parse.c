@@ -1,11 +1,8 @@
 /* From the metadata of a ScaledObject to a validated trigger: which key decides what, in which order, and which keys
  * overrule each other. Reading single values is value.c's business, evaluating the trigger is evaluate.c's. */
-#include "trigger/trigger.h"
+#include "trigger/parse.h"
 
-#include "trigger/endpoint.h"
 #include "trigger/lint.h"
-#include "trigger/text.h"
-#include "trigger/value.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -20,29 +17,12 @@ struct counted {
     char warnings[][TRIGGER_TEXT_MAX];
 };
 
-/* A trigger in the making. */
-struct draft {
-    struct trigger *t;
-    char warnings[TRIGGER_WARNINGS_MAX][TRIGGER_TEXT_MAX]; /* the trigger's, until it is finished */
-    const struct trigger_settings *settings;
-    struct trigger_value values[TRIGGER_KEY_COUNT];
-    const struct trigger_profile *profile;
-    const struct trigger_default *entry; /* of `metrics:` for this metricName */
-    char metric_from[TRIGGER_SHOWN_MAX]; /* the key that chose the metric; "" while nobody has */
-    const char *target_from;             /* the key that chose the target; NULL for the profile and defaults */
-};
-
-static const struct trigger_value *given(const struct draft *d, enum trigger_key key)
-{
-    return d->values[key].key.ptr ? &d->values[key] : NULL;
-}
-
 static const char *key_name(enum trigger_key key)
 {
     return trigger_key_facts(key)->name;
 }
 
-#define WARN(d, ...) trigger_warn((d)->t->warnings, &(d)->t->n_warnings, __VA_ARGS__)
+#define WARN(d, ...) TRIGGER_DRAFT_WARN(d, __VA_ARGS__)
 
 /* ---- which pair belongs to which key ---- */
 
@@ -75,7 +55,7 @@ static int collect_pair(struct draft *d, const struct trigger_pair *pair, struct
         return 0;
     if (!trigger_find_key(v.key, &key))
         return trigger_refuse_key(v.key, e);
-    const struct trigger_value *first = given(d, key);
+    const struct trigger_value *first = trigger_given(d, key);
     bool is_same = first && first->text.len == v.text.len &&
                    (v.text.len == 0 || memcmp(first->text.ptr, v.text.ptr, v.text.len) == 0);
     if (first && !is_same)
@@ -99,8 +79,16 @@ static int check_size(const struct trigger_pair *pairs, size_t n, struct err *e)
 
 /* ---- metric, name and target, in the order in which later keys win (reference A.2) ---- */
 
-/* `from` selects the metric. Overruling what another key selected is worth a warning. */
-static void choose_metric(struct draft *d, enum trigger_metric metric, const char *from)
+void trigger_show_draft(const struct draft *d, char out[TRIGGER_TYPES_MAX])
+{
+    (void)str_copy(out, TRIGGER_TYPES_MAX, str_of(trigger_metric_name(d->n_types > 0 ? d->types[0] : d->t->metric)));
+    for (size_t i = 1; i < d->n_types; i++) {
+        size_t len = strlen(out);
+        (void)snprintf(out + len, TRIGGER_TYPES_MAX - len, ",%s", trigger_metric_name(d->types[i]));
+    }
+}
+
+void trigger_choose_metric(struct draft *d, enum trigger_metric metric, const char *from)
 {
     if (d->metric_from[0] && !trigger_metrics_are_same(d->t->metric, metric))
         WARN(d, "%s selects %s and overrules %s, which %s selects", from, trigger_metric_name(metric),
@@ -124,7 +112,7 @@ static void choose_target(struct draft *d, double target, enum trigger_key from)
 
 static int read_profile(struct draft *d, struct err *e)
 {
-    const struct trigger_value *v = given(d, TRIGGER_KEY_PROFILE);
+    const struct trigger_value *v = trigger_given(d, TRIGGER_KEY_PROFILE);
     if (!v)
         return 0;
     const struct trigger_profile *profile = trigger_find_profile(v->text);
@@ -132,7 +120,7 @@ static int read_profile(struct draft *d, struct err *e)
         return trigger_refuse_choice(v, TRIGGER_CHOICE_PROFILE, e);
     char from[TRIGGER_SHOWN_MAX];
     (void)snprintf(from, sizeof(from), "profile %s", profile->name);
-    choose_metric(d, profile->metric, from);
+    trigger_choose_metric(d, profile->metric, from);
     d->profile = profile;
     d->t->target = profile->target;
     (void)str_copy(d->t->profile, sizeof(d->t->profile), str_of(profile->name));
@@ -141,11 +129,11 @@ static int read_profile(struct draft *d, struct err *e)
 }
 
 /* More load makes free memory fall: as a trigger it would run to the maximum at idle. */
-static int refuse_memory_free(const struct draft *d, const struct trigger_value *v, struct err *e)
+int trigger_refuse_memory_free(const struct draft *d, const struct trigger_value *v, struct err *e)
 {
     char shown[TRIGGER_SHOWN_MAX], instead[128] = "100 minus the free percentage";
     trigger_show(shown, v->text);
-    const struct trigger_value *target = given(d, TRIGGER_KEY_TARGET_VALUE);
+    const struct trigger_value *target = trigger_given(d, TRIGGER_KEY_TARGET_VALUE);
     double free_percent = d->entry && d->entry->has_target ? d->entry->target : 0;
     bool is_read = !target || num_parse_double(target->text, &free_percent) == 0;
     if (is_read && free_percent > 0 && free_percent < 100) {
@@ -161,7 +149,7 @@ static int refuse_memory_free(const struct draft *d, const struct trigger_value 
                    key, shown, key, instead);
 }
 
-static bool is_memory_free(struct str text)
+bool trigger_is_memory_free(struct str text)
 {
     return str_equals(text, "memory_free") || str_equals(text, "gpu_memory_free");
 }
@@ -192,7 +180,7 @@ static void find_entry(struct draft *d)
 
 static int read_metric_name(struct draft *d, struct err *e)
 {
-    const struct trigger_value *v = given(d, TRIGGER_KEY_METRIC_NAME);
+    const struct trigger_value *v = trigger_given(d, TRIGGER_KEY_METRIC_NAME);
     if (!v)
         return 0;
     char name[TRIGGER_NAME_MAX];
@@ -202,14 +190,16 @@ static int read_metric_name(struct draft *d, struct err *e)
     find_entry(d);
 
     enum trigger_metric named;
-    const struct trigger_value *type = given(d, TRIGGER_KEY_METRIC_TYPE);
-    if (!type && is_memory_free(str_of(name)))
-        return refuse_memory_free(d, v, e);
+    const struct trigger_value *type = trigger_given(d, TRIGGER_KEY_METRIC_TYPE);
+    if (!type && trigger_is_memory_free(str_of(name)))
+        return trigger_refuse_memory_free(d, v, e);
     if (!trigger_find_metric(str_of(name), &named))
         return 0;
     enum trigger_metric typed;
-    if (!type)
-        choose_metric(d, named, key_name(TRIGGER_KEY_METRIC_NAME));
+    if (trigger_is_list(type))
+        WARN(d, "metricName %s is only a name here: metricType says what is measured", name);
+    else if (!type)
+        trigger_choose_metric(d, named, key_name(TRIGGER_KEY_METRIC_NAME));
     else if (trigger_find_metric(type->text, &typed) && !trigger_metrics_are_same(named, typed))
         WARN(d, "metricName %s is only a name here: metricType %s is measured", name, trigger_metric_name(typed));
     return 0;
@@ -217,7 +207,7 @@ static int read_metric_name(struct draft *d, struct err *e)
 
 static int read_metric_type(struct draft *d, struct err *e)
 {
-    const struct trigger_value *v = given(d, TRIGGER_KEY_METRIC_TYPE);
+    const struct trigger_value *v = trigger_given(d, TRIGGER_KEY_METRIC_TYPE);
     if (!v)
         return 0;
     static const char *const of_hpa[] = {"AverageValue", "Value", "Utilization"};
@@ -226,16 +216,25 @@ static int read_metric_type(struct draft *d, struct err *e)
             return trigger_refuse(v, TRIGGER_KEY_METRIC_TYPE,
                                   "is the HPA's metric type, which stands beside metadata in the trigger, not in it",
                                   e);
-    if (is_memory_free(v->text))
-        return refuse_memory_free(d, v, e);
+    if (trigger_is_list(v))
+        return trigger_read_types(d, v, e);
+    if (trigger_is_memory_free(v->text))
+        return trigger_refuse_memory_free(d, v, e);
     enum trigger_metric metric;
     if (!trigger_find_metric(v->text, &metric))
         return trigger_refuse_choice(v, TRIGGER_CHOICE_METRIC, e);
-    choose_metric(d, metric, key_name(TRIGGER_KEY_METRIC_TYPE));
+    trigger_choose_metric(d, metric, key_name(TRIGGER_KEY_METRIC_TYPE));
     return 0;
 }
 
-static const struct trigger_range target_range = {0.001, 1e9};
+/* A list where one number is wanted. */
+static int refuse_list(const struct draft *d, enum trigger_key key, struct err *e)
+{
+    const struct trigger_value *v = trigger_given(d, key);
+    if (!trigger_is_list(v))
+        return 0;
+    return trigger_refuse(v, key, "has a comma: lists go with several metric types, \"a,b\" in metricType", e);
+}
 
 static int read_targets(struct draft *d, struct err *e)
 {
@@ -248,46 +247,70 @@ static int read_targets(struct draft *d, struct err *e)
         {TRIGGER_KEY_TARGET_GPU_UTILIZATION, true, TRIGGER_GPU_UTILIZATION},
         {TRIGGER_KEY_TARGET_MEMORY_UTILIZATION, true, TRIGGER_MEMORY_USED_PERCENT},
     };
+    if (d->n_types > 0)
+        return trigger_read_part_targets(d, e);
+    if (refuse_list(d, TRIGGER_KEY_TARGET_VALUE, e) < 0)
+        return -1;
     for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
-        const struct trigger_value *v = given(d, targets[i].key);
+        const struct trigger_value *v = trigger_given(d, targets[i].key);
         double target = 0;
         if (!v)
             continue;
-        if (trigger_read_number(v, targets[i].key, target_range, &target, e) < 0)
+        if (trigger_read_number(v, targets[i].key, TRIGGER_TARGET_RANGE, &target, e) < 0)
             return -1;
         choose_target(d, target, targets[i].key);
         if (targets[i].has_metric)
-            choose_metric(d, targets[i].metric, key_name(targets[i].key));
+            trigger_choose_metric(d, targets[i].metric, key_name(targets[i].key));
     }
     return 0;
 }
 
-/* The threshold, and what a profile or a default said about a metric that is not measured in the end. */
+/* The threshold, where the metadata says one. */
 static int read_activation(struct draft *d, struct err *e)
 {
-    const struct trigger_value *v = given(d, TRIGGER_KEY_ACTIVATION_THRESHOLD);
-    const struct trigger_range range = {0, 1e12};
-    struct trigger *t = d->t;
-    if (v && trigger_read_number(v, TRIGGER_KEY_ACTIVATION_THRESHOLD, range, &t->activation, e) < 0)
+    const struct trigger_value *v = trigger_given(d, TRIGGER_KEY_ACTIVATION_THRESHOLD);
+    d->t->has_activation = v != NULL;
+    if (d->n_types > 0)
+        return trigger_read_part_activations(d, e);
+    if (!v)
+        return 0;
+    if (refuse_list(d, TRIGGER_KEY_ACTIVATION_THRESHOLD, e) < 0)
         return -1;
-    bool is_of_profile = d->profile && trigger_metrics_are_same(t->metric, d->profile->metric);
-    char target[NUM_TEXT_MAX], activation[NUM_TEXT_MAX];
-    num_format_milli(target, t->target);
-    if (!v && is_of_profile)
+    return trigger_read_number(v, TRIGGER_KEY_ACTIVATION_THRESHOLD, TRIGGER_ACTIVATION_RANGE, &d->t->activation, e);
+}
+
+/* What the profile said about a metric that is not measured in the end. */
+static void leave_profile(struct draft *d)
+{
+    char activation[NUM_TEXT_MAX], types[TRIGGER_TYPES_MAX];
+    trigger_show_draft(d, types);
+    num_format_milli(activation, d->profile->activation);
+    if (!d->t->has_activation && d->profile->activation > 0)
+        WARN(d, "activation threshold %s of profile %s is for %s: 0 applies", activation, d->profile->name,
+             trigger_metric_name(d->profile->metric));
+    if (!trigger_given(d, TRIGGER_KEY_METRIC_NAME))
+        WARN(d, "the name stays %s, although %s is measured", d->t->metric_name, types);
+}
+
+/* What follows from a profile, or from none, for threshold, name and target. */
+static int apply_profile(struct draft *d, struct err *e)
+{
+    (void)e;
+    struct trigger *t = d->t;
+    bool is_of_profile = d->profile && d->n_types == 0 && trigger_metrics_are_same(t->metric, d->profile->metric);
+    if (is_of_profile && !t->has_activation)
         t->activation = d->profile->activation;
-    if (d->profile && !is_of_profile) {
-        num_format_milli(activation, d->profile->activation);
-        if (!v && d->profile->activation > 0)
-            WARN(d, "activation threshold %s of profile %s is for %s: 0 applies", activation, d->profile->name,
-                 trigger_metric_name(d->profile->metric));
-        if (!given(d, TRIGGER_KEY_METRIC_NAME))
-            WARN(d, "the name stays %s, although %s is measured", t->metric_name, trigger_metric_name(t->metric));
-    }
+    if (d->profile && !is_of_profile)
+        leave_profile(d);
+    if (d->n_types > 0 && !d->profile && !trigger_given(d, TRIGGER_KEY_METRIC_NAME))
+        (void)str_copy(t->metric_name, sizeof(t->metric_name), str_of("keda_gpu_signals"));
+    char target[NUM_TEXT_MAX];
     const char *unit = trigger_metric_unit(t->metric);
+    num_format_milli(target, t->target);
     bool is_inherited = !d->target_from && !(d->entry && d->entry->has_target && !d->profile);
     if (is_inherited && strcmp(unit, d->profile ? trigger_metric_unit(d->profile->metric) : "%") != 0)
-        WARN(d, "no targetValue: %s from %s is taken as %s %s", target, d->profile ? "the profile" : "the default",
-             target, unit);
+        WARN(d, "no targetValue: %s from %s is taken as %s%s%s", target, d->profile ? "the profile" : "the default",
+             target, unit[0] ? " " : "", unit);
     return 0;
 }
 
@@ -296,7 +319,7 @@ static int read_activation(struct draft *d, struct err *e)
 static int read_choice(const struct draft *d, enum trigger_key key, enum trigger_choice choice, size_t *ret,
                        struct err *e)
 {
-    const struct trigger_value *v = given(d, key);
+    const struct trigger_value *v = trigger_given(d, key);
     return v ? trigger_read_choice(v, choice, ret, e) : 0;
 }
 
@@ -310,19 +333,19 @@ static int read_scope(struct draft *d, struct err *e)
     struct trigger *t = d->t;
     t->scope = (enum trigger_scope)scope;
     t->on_missing = (enum trigger_on_missing)on_missing;
-    if (given(d, TRIGGER_KEY_HPA_METRIC_TYPE))
+    if (trigger_given(d, TRIGGER_KEY_HPA_METRIC_TYPE))
         (void)str_copy(t->hpa_metric_type, sizeof(t->hpa_metric_type),
                        str_of(trigger_choices(TRIGGER_CHOICE_HPA_METRIC_TYPE).names[type]));
     t->is_for_hub = d->settings->default_scope == TRIGGER_NODE && t->scope != TRIGGER_NODE;
     t->is_always_active = t->scope == TRIGGER_NODE && strcmp(t->profile, "training") == 0;
-    if (t->is_always_active && given(d, TRIGGER_KEY_ACTIVATION_THRESHOLD))
+    if (t->is_always_active && trigger_given(d, TRIGGER_KEY_ACTIVATION_THRESHOLD))
         WARN(d, "activationThreshold has no effect: profile training is always active");
-    return 0;
+    return trigger_check_parts(d, e);
 }
 
 static int read_gpu_index(struct draft *d, struct err *e)
 {
-    const struct trigger_value *v = given(d, TRIGGER_KEY_GPU_INDEX);
+    const struct trigger_value *v = trigger_given(d, TRIGGER_KEY_GPU_INDEX);
     d->t->gpu_index = d->entry && d->entry->has_gpu_index ? d->entry->gpu_index : -1;
     if (!v)
         return 0;
@@ -337,7 +360,7 @@ static int read_gpu_index(struct draft *d, struct err *e)
 
 static int read_gpu_uuid(struct draft *d, struct err *e)
 {
-    const struct trigger_value *v = given(d, TRIGGER_KEY_GPU_UUID);
+    const struct trigger_value *v = trigger_given(d, TRIGGER_KEY_GPU_UUID);
     if (!v)
         return 0;
     struct str prefix = {v->text.ptr, v->text.len < 4 ? v->text.len : 4};
@@ -359,7 +382,7 @@ static int read_devices(struct draft *d, struct err *e)
         read_gpu_uuid(d, e) < 0)
         return -1;
     t->aggregation = (enum scaling_aggregation)aggregation;
-    const struct trigger_value *product = given(d, TRIGGER_KEY_GPU_PRODUCT);
+    const struct trigger_value *product = trigger_given(d, TRIGGER_KEY_GPU_PRODUCT);
     if (product)
         return trigger_read_text(product, TRIGGER_KEY_GPU_PRODUCT, sizeof(t->gpu_product), t->gpu_product, e);
     return 0;
@@ -380,7 +403,7 @@ static int read_times(struct draft *d, struct err *e)
         {TRIGGER_KEY_WARMUP_SECONDS, {0, 86400}, &t->warmup_ns, 900},
     };
     for (size_t i = 0; i < ARRAY_LEN(times); i++) {
-        const struct trigger_value *v = given(d, times[i].key);
+        const struct trigger_value *v = trigger_given(d, times[i].key);
         *times[i].ns = times[i].default_s * NS_PER_S;
         if (v && trigger_read_duration(v, times[i].key, times[i].range, times[i].ns, e) < 0)
             return -1;
@@ -388,78 +411,59 @@ static int read_times(struct draft *d, struct err *e)
     return 0;
 }
 
-static int read_endpoint(const struct draft *d, enum trigger_key key, char endpoint[TRIGGER_TEXT_MAX], struct err *e)
-{
-    const struct trigger_value *v = given(d, key);
-    if (!v)
-        return 0;
-    char text[TRIGGER_TEXT_MAX];
-    if (trigger_read_text(v, key, sizeof(text), text, e) < 0)
-        return -1;
-    const char *fault = trigger_endpoint_fault(v->text);
-    if (fault)
-        return trigger_refuse(v, key, fault, e);
-    (void)str_copy(endpoint, TRIGGER_TEXT_MAX, str_of(text));
-    return 0;
-}
-
-/* The key whose endpoint the metric is read from, or KEY_COUNT: it is the GPUs'. */
-static enum trigger_key endpoint_of(enum trigger_metric metric)
-{
-    if (!trigger_metric_is_engine(metric))
-        return TRIGGER_KEY_COUNT;
-    bool is_vllm = metric == TRIGGER_VLLM_QUEUE_DEPTH || metric == TRIGGER_VLLM_KV_CACHE_USAGE;
-    return is_vllm ? TRIGGER_KEY_VLLM_ENDPOINT : TRIGGER_KEY_TRITON_ENDPOINT;
-}
-
-static int read_engine(struct draft *d, struct err *e)
-{
-    static const enum trigger_key keys[] = {TRIGGER_KEY_VLLM_ENDPOINT, TRIGGER_KEY_TRITON_ENDPOINT};
-    char *endpoints[] = {d->t->vllm_endpoint, d->t->triton_endpoint};
-    enum trigger_key needed = endpoint_of(d->t->metric);
-    /* The hub reads the pods' own pages in scope workload and needs no endpoint. */
-    if (needed != TRIGGER_KEY_COUNT && d->t->scope != TRIGGER_WORKLOAD && !given(d, needed))
-        return err_set(e, ERR_INVALID_ARGUMENT,
-                       "metadata %s is missing: metric type %s is read from there; allowed: %s, for example "
-                       "http://server.namespace.svc:8000/metrics",
-                       key_name(needed), trigger_metric_name(d->t->metric), trigger_key_facts(needed)->allowed);
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        if (read_endpoint(d, keys[i], endpoints[i], e) < 0)
-            return -1;
-        if (given(d, keys[i]) && keys[i] != needed)
-            WARN(d, "%s has no effect: %s is measured", key_name(keys[i]), trigger_metric_name(d->t->metric));
-    }
-    return 0;
-}
-
 static int read_hub_keys(struct draft *d, struct err *e)
 {
     static const enum trigger_key keys[] = {TRIGGER_KEY_POD_SELECTOR, TRIGGER_KEY_WARMUP_SECONDS};
-    const struct trigger_value *v = given(d, TRIGGER_KEY_POD_SELECTOR);
+    const struct trigger_value *v = trigger_given(d, TRIGGER_KEY_POD_SELECTOR);
     if (v && trigger_read_text(v, TRIGGER_KEY_POD_SELECTOR, sizeof(d->t->pod_selector), d->t->pod_selector, e) < 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(keys) && d->t->scope == TRIGGER_NODE; i++)
-        if (given(d, keys[i]))
+        if (trigger_given(d, keys[i]))
             WARN(d, "%s has no effect in scope node", key_name(keys[i]));
     return 0;
+}
+
+/* One of several metric types, as a trigger of its own; the warnings are the whole's. */
+static struct trigger *make_part(const struct draft *d, size_t i)
+{
+    struct counted *counted = mem_new(struct counted);
+    counted->refs = 1;
+    struct trigger *part = &counted->trigger;
+    *part = *d->t;
+    part->metric = d->types[i];
+    part->target = d->targets[i];
+    part->activation = d->activations[i];
+    part->warnings = NULL;
+    part->n_warnings = 0;
+    if (part->metric != TRIGGER_ENGINE_METRIC)
+        part->engine_metric[0] = '\0';
+    return part;
 }
 
 /* As large as its warnings: most triggers have none, and a thousand may be kept. */
 static struct trigger *finish(struct counted *counted, const struct draft *d)
 {
+    struct trigger *parts[TRIGGER_PARTS_MAX];
+    for (size_t i = 0; i < d->n_types; i++)
+        parts[i] = make_part(d, i);
     size_t bytes = d->t->n_warnings * sizeof(d->warnings[0]);
     counted = (struct counted *)mem_resize(counted, 1, sizeof(*counted) + bytes);
     memcpy(counted->warnings, d->warnings, bytes);
-    counted->trigger.warnings = counted->warnings;
-    return &counted->trigger;
+    struct trigger *t = &counted->trigger;
+    t->warnings = counted->warnings;
+    t->n_parts = d->n_types;
+    memcpy(t->parts, parts, d->n_types * sizeof(struct trigger *));
+    return t;
 }
 
 struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const struct trigger_settings *settings,
                               struct err *e)
 {
     static int (*const steps[])(struct draft * d, struct err * e) = {
-        read_profile, read_metric_name, read_metric_type, read_targets, read_activation,
-        read_scope,   read_devices,     read_times,       read_engine,  read_hub_keys,
+        read_profile,     read_metric_name,    trigger_read_engine_metric,
+        read_metric_type, read_targets,        read_activation,
+        apply_profile,    read_scope,          read_devices,
+        read_times,       trigger_read_engine, read_hub_keys,
     };
     if (check_size(pairs, n, e) < 0)
         return NULL;
@@ -497,6 +501,9 @@ void trigger_unref(struct trigger *t)
         return;
     struct counted *counted = CONTAINER_OF(t, struct counted, trigger);
     assert(counted->refs > 0);
-    if (--counted->refs == 0)
-        free(counted);
+    if (--counted->refs > 0)
+        return;
+    for (size_t i = 0; i < t->n_parts; i++)
+        trigger_unref(t->parts[i]);
+    free(counted);
 }

@@ -79,19 +79,21 @@ bool trigger_metric_is_of_board(enum trigger_metric metric);
 /* The metric type of this name or alias, spelled as in the table. Returns false if there is none. */
 bool trigger_find_metric(struct str name, enum trigger_metric *ret_metric);
 
-/* Profiles: X(name, metricName, metric type, target, activation threshold). reference A.3, but for vllm-queue-depth,
- * whose documents say "active from 1 waiting request": strictly above 0 (scaling-semantics 4). */
+/* Profiles: X(name, metricName, metric type, target, activation threshold, engine). reference A.3, but for
+ * vllm-queue-depth, whose documents say "active from 1 waiting request": strictly above 0 (scaling-semantics 4).
+ * engine: SIGNALS_ENGINE_ of the server that the profile is for; a GPU's metric then gives way to the engine's page
+ * where that can be read (scaling-semantics 2.7). */
 #define TRIGGER_PROFILES(X)                                                                                            \
-    X("batch", "keda_gpu_batch", MEMORY_USED_PERCENT, 70, 1)                                                           \
-    X("distributed-training", "keda_gpu_distributed_training", NVLINK_TX_MBPS, 50000, 5000)                            \
-    X("ollama", "keda_gpu_ollama", MEMORY_USED_PERCENT, 70, 3)                                                         \
-    X("tgi-inference", "keda_gpu_tgi_inference", MEMORY_USED_PERCENT, 75, 5)                                           \
-    X("training", "keda_gpu_training", GPU_UTILIZATION, 90, 0)                                                         \
-    X("triton-inference", "keda_gpu_triton_inference", GPU_UTILIZATION, 75, 10)                                        \
-    X("triton-queue-wait", "keda_gpu_triton_queue_wait", TRITON_QUEUE_WAIT_MS, 50, 5)                                  \
-    X("triton-request-rate", "keda_gpu_triton_request_rate", TRITON_REQUEST_RATE, 50, 1)                               \
-    X("vllm-inference", "keda_gpu_vllm_inference", MEMORY_USED_PERCENT, 80, 5)                                         \
-    X("vllm-queue-depth", "keda_gpu_vllm_queue_depth", VLLM_QUEUE_DEPTH, 5, 0)
+    X("batch", "keda_gpu_batch", MEMORY_USED_PERCENT, 70, 1, UNKNOWN)                                                  \
+    X("distributed-training", "keda_gpu_distributed_training", NVLINK_TX_MBPS, 50000, 5000, UNKNOWN)                   \
+    X("ollama", "keda_gpu_ollama", MEMORY_USED_PERCENT, 70, 3, UNKNOWN)                                                \
+    X("tgi-inference", "keda_gpu_tgi_inference", MEMORY_USED_PERCENT, 75, 5, TGI)                                      \
+    X("training", "keda_gpu_training", GPU_UTILIZATION, 90, 0, UNKNOWN)                                                \
+    X("triton-inference", "keda_gpu_triton_inference", GPU_UTILIZATION, 75, 10, TRITON)                                \
+    X("triton-queue-wait", "keda_gpu_triton_queue_wait", TRITON_QUEUE_WAIT_MS, 50, 5, TRITON)                          \
+    X("triton-request-rate", "keda_gpu_triton_request_rate", TRITON_REQUEST_RATE, 50, 1, TRITON)                       \
+    X("vllm-inference", "keda_gpu_vllm_inference", MEMORY_USED_PERCENT, 80, 5, VLLM)                                   \
+    X("vllm-queue-depth", "keda_gpu_vllm_queue_depth", VLLM_QUEUE_DEPTH, 5, 0, VLLM)
 
 /* Metadata keys: X(id, name, alias or NULL, what is allowed). `<key>FromEnv` is the key. scaling-semantics 6. Change
  * procedure: keys are public API; a new one also goes into docs/triggers.md, which a unit test compares with this. */
@@ -173,13 +175,14 @@ struct trigger {
     int64_t window_ns, activation_window_ns, warmup_ns, poll_interval_ns;
     char hpa_metric_type[16]; /* "", "AverageValue" or "Value" */
     char vllm_endpoint[TRIGGER_TEXT_MAX], triton_endpoint[TRIGGER_TEXT_MAX], pod_selector[TRIGGER_TEXT_MAX];
-    char engine_path[TRIGGER_TEXT_MAX], engine_scheme[8];                /* "" as the pod says */
-    uint16_t engine_port;                                                /* 0 as the pod says */
-    char engine_metric[TRIGGER_NAME_MAX];                                /* of metric type engine_metric; else "" */
+    enum signals_engine engine;                           /* that the profile or the metric type names; else UNKNOWN */
+    char engine_path[TRIGGER_TEXT_MAX], engine_scheme[8]; /* "" as the pod says */
+    uint16_t engine_port;                                 /* 0 as the pod says */
+    char engine_metric[TRIGGER_NAME_MAX];                 /* of metric type engine_metric; else "" */
     char wake_endpoint[TRIGGER_TEXT_MAX], wake_metric[TRIGGER_NAME_MAX]; /* both or neither */
     bool has_activation; /* the metadata says a threshold; else an engine's pod is active with any request */
-    bool prefers_engine; /* profile of an engine: kv_cache_usage of the pods' pages, where they can be read, in
-                            place of `metric` (scaling-semantics 2.7) */
+    bool prefers_engine; /* profile of an engine in scope workload: kv_cache_usage of the pods' pages, where they can be
+                            read, in place of `metric` (scaling-semantics 2.7) */
     /* Several metric types: each as a trigger of its own (scope, windows and the rest are this one's). Then `target` is
      * 100 and `metric` the first one's: the value is 100 times the largest share of its target. Else 0 and NULL. */
     struct trigger *parts[TRIGGER_PARTS_MAX];
@@ -200,6 +203,11 @@ struct trigger *trigger_parse(const struct trigger_pair *pairs, size_t n, const 
                               struct err *e);
 struct trigger *trigger_ref(struct trigger *t);
 void trigger_unref(struct trigger *t);
+/* The unit of the value: the metric's, or % (of the targets) where there are several metric types. */
+const char *trigger_unit(const struct trigger *t);
+/* The metric type, or all of several, "a,b". */
+enum { TRIGGER_TYPES_MAX = 128 };
+void trigger_show_types(const struct trigger *t, char out[TRIGGER_TYPES_MAX]);
 
 /* Parsed once per distinct text. A refusal is not cached. Flush after the settings were read anew: the entries that
  * they point to are the caller's and must live until then. Where they say the same as before, triggers stay. */
@@ -288,6 +296,9 @@ void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t
 /* The page of vllmEndpoint or tritonEndpoint that the trigger measures, where it does: an engine's metric type in scope
  * node or cluster. NULL where it measures GPUs; scope workload reads each pod's own page instead. */
 const char *trigger_endpoint(const struct trigger *t);
+/* The endpoint that the metadata names for the page, in any scope: in scope workload its port, path and scheme are
+ * hints for the pods' own pages. NULL: none, or no page is read. */
+const char *trigger_endpoint_hint(const struct trigger *t);
 /* The same rules on the page of that endpoint (feed NULL: it was never asked; `why` says so). The first answer for a
  * rate or latency is 0, as the reference's is. */
 void trigger_evaluate_page(const struct trigger *t, const struct signals_feed *feed, const char *why, int64_t now_ns,

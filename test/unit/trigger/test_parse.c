@@ -148,12 +148,14 @@ static void test_every_metric_type_is_accepted_under_each_of_its_names(void **st
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         const char *both[] = {names[i].name, names[i].alias};
         for (size_t j = 0; j < 2 && both[j]; j++) {
-            TRIGGER_AUTO t = PARSE("metricType", both[j], "targetValue", "5", "vllmEndpoint", "http://a/m",
-                                   "tritonEndpoint", "http://b/m");
+            const char *endpoint = strncmp(both[j], "triton", 6) == 0 ? "tritonEndpoint" : "vllmEndpoint";
+            bool needs_name = i == TRIGGER_ENGINE_METRIC; /* of a metric; with others it would choose engine_metric */
+            TRIGGER_AUTO t =
+                PARSE("metricType", both[j], "targetValue", "5", endpoint, "http://a/m", "engineMetric", "queue_depth");
             assert_int_equal(t->metric, i);
             assert_string_equal(t->metric_name, "keda_gpu_metric");
-            TRIGGER_AUTO named = PARSE("metricName", both[j], "targetValue", "5", "vllmEndpoint", "http://a/m",
-                                       "tritonEndpoint", "http://b/m");
+            TRIGGER_AUTO named = PARSE("metricName", both[j], "targetValue", "5", endpoint, "http://a/m",
+                                       needs_name ? "engineMetric" : "window", needs_name ? "queue_depth" : "15");
             assert_int_equal(named->metric, i);
             assert_string_equal(named->metric_name, both[j]);
         }
@@ -399,11 +401,14 @@ static const struct {
     {{"vllmEndpoint", "ftp://a/"}, {"vllmEndpoint: \"ftp://a/\" is neither http:// nor https://", NULL}},
     {{"vllmEndpoint", ""}, {"is empty", NULL}},
     {{"tritonEndpoint", "http://169.254.169.254/"}, {"tritonEndpoint", "link-local", NULL}},
-    {{"metricType", "vllm_queue_depth"}, {"vllmEndpoint is missing", "vllm_queue_depth", NULL}},
-    {{"metricType", "vllm_kv_cache_usage", "tritonEndpoint", "http://a/"}, {"vllmEndpoint is missing", NULL}},
-    {{"profile", "vllm-queue-depth"}, {"vllmEndpoint is missing", NULL}},
-    {{"metricType", "triton_queue_wait_ms"}, {"tritonEndpoint is missing", NULL}},
-    {{"profile", "triton-request-rate"}, {"tritonEndpoint is missing", NULL}},
+    {{"metricType", "vllm_queue_depth"},
+     {"vllmEndpoint (or tritonEndpoint) is missing", "in scope node", "vllm_queue_depth", NULL}},
+    {{"metricType", "kv_cache_usage"}, {"vllmEndpoint (or tritonEndpoint) is missing", NULL}},
+    {{"profile", "vllm-queue-depth"}, {"vllmEndpoint (or tritonEndpoint) is missing", NULL}},
+    {{"metricType", "triton_queue_wait_ms"}, {"tritonEndpoint (or vllmEndpoint) is missing", NULL}},
+    {{"profile", "triton-request-rate"}, {"tritonEndpoint (or vllmEndpoint) is missing", NULL}},
+    {{"targetValue", "16,80"}, {"targetValue: \"16,80\" has a comma", "several metric types", NULL}},
+    {{"activationThreshold", "1,5"}, {"has a comma", NULL}},
     /* unknown keys */
     {{"targetvalue", "10"}, {"key \"targetvalue\" is not known", "did you mean \"targetValue\"?", "gpuIndex", NULL}},
     {{"treshold", "10"}, {"known keys: activationTargetValue, activationThreshold, activationWindow", NULL}},
@@ -621,7 +626,7 @@ static void test_documentation_has_every_key_metric_and_profile(void **state)
     assert_documented(text, alias);
     TRIGGER_METRICS(X)
 #undef X
-#define X(name, metric_name, metric, target, activation)                                                               \
+#define X(name, metric_name, metric, target, activation, engine)                                                       \
     (void)snprintf(row, sizeof(row), "| `%s` | `%s` | `%s` | %g | %g |", name, metric_name,                            \
                    trigger_metric_name(TRIGGER_##metric), (double)(target), (double)(activation));                     \
     assert_contains(text, row);
