@@ -1,4 +1,5 @@
-/* Pods: which containers use GPUs, since when the last of them runs, and the Ready condition. */
+/* Pods: which containers use GPUs, since when the last of them runs, the Ready condition, and what they say of their
+ * metrics pages. */
 #include "kube/kube_private.h"
 
 #include <string.h>
@@ -29,13 +30,18 @@ static bool uses_gpu(struct kube_reader *r, const struct kube_at *container)
     return kube_at_len(&claims) > 0;
 }
 
+static bool is_sidecar(struct kube_reader *r, const struct kube_at *init_container)
+{
+    return strcmp(kube_at_text(r, init_container, "restartPolicy", ""), "Always") == 0;
+}
+
 static void read_containers(struct kube_reader *r, const struct kube_at *spec, const char *key, bool sidecars_only,
                             struct containers *into)
 {
     struct kube_at list = kube_at_array(r, spec, key);
     for (size_t i = 0; i < kube_at_len(&list) && !r->is_failed; i++) {
         struct kube_at at = kube_at_item(r, &list, i);
-        if (sidecars_only && strcmp(kube_at_text(r, &at, "restartPolicy", ""), "Always") != 0)
+        if (sidecars_only && !is_sidecar(r, &at))
             continue;
         struct container *c = &into->list[into->n++];
         c->name = kube_at_text(r, &at, "name", "");
@@ -65,6 +71,40 @@ static bool counts(const struct containers *all, const char *name)
             return all->list[i].is_gpu || all->n_gpu == 0;
     return false;
 }
+
+/* ---- ports ---- */
+
+/* The TCP ports of one container; what is beyond the room is left out: a page is on one of the first. */
+static void read_ports(struct kube_reader *r, const struct kube_at *container, struct kube_pod *ret)
+{
+    struct kube_at list = kube_at_array(r, container, "ports");
+    for (size_t i = 0; i < kube_at_len(&list) && !r->is_failed && ret->n_ports < KUBE_PORTS_MAX; i++) {
+        struct kube_at at = kube_at_item(r, &list, i);
+        int64_t number = kube_at_int(r, &at, "containerPort", 0);
+        bool is_tcp = strcmp(kube_at_text(r, &at, "protocol", "TCP"), "TCP") == 0;
+        if (!is_tcp || number < 1 || number > 65535)
+            continue; /* a hint for where to look; the pod counts all the same */
+        struct kube_port port = {.name = kube_at_text(r, &at, "name", ""), .number = (uint16_t)number};
+        ret->ports[ret->n_ports++] = port;
+    }
+}
+
+/* Those of containers that use GPUs, or of all others. */
+static void read_ports_of(struct kube_reader *r, const struct kube_at *spec, bool of_gpu, struct kube_pod *ret)
+{
+    static const char *const keys[] = {"containers", "initContainers"};
+    for (size_t k = 0; k < ARRAY_LEN(keys); k++) {
+        struct kube_at list = kube_at_array(r, spec, keys[k]);
+        for (size_t i = 0; i < kube_at_len(&list) && !r->is_failed; i++) {
+            struct kube_at at = kube_at_item(r, &list, i);
+            bool is_running_long = k == 0 || is_sidecar(r, &at);
+            if (is_running_long && uses_gpu(r, &at) == of_gpu)
+                read_ports(r, &at, ret);
+        }
+    }
+}
+
+/* ---- status ---- */
 
 static double latest_start(struct kube_reader *r, const struct kube_at *status, const char *key,
                            const struct containers *all)
@@ -109,6 +149,20 @@ static enum kube_phase phase_of(const char *text)
     return KUBE_PHASE_UNKNOWN;
 }
 
+/* A label that is a number from 0 on; -1 where it is not there, or is not one: a label is anybody's text. */
+static int64_t number_label(struct kube_reader *r, const struct kube_at *root, const char *key)
+{
+    int64_t number;
+    const char *text = kube_read_mark(r, root, "labels", key);
+    return text && num_parse_i64(str_of(text), &number) == 0 && number >= 0 ? number : -1;
+}
+
+static const char *annotation(struct kube_reader *r, const struct kube_at *root, const char *key)
+{
+    const char *text = kube_read_mark(r, root, "annotations", key);
+    return text ? text : "";
+}
+
 void kube_read_pod(struct kube_reader *r, const struct kube_at *root, struct kube_pod *ret)
 {
     kube_read_meta(r, root, &ret->meta);
@@ -122,7 +176,11 @@ void kube_read_pod(struct kube_reader *r, const struct kube_at *root, struct kub
     double sidecar_s = latest_start(r, &status, "initContainerStatuses", &all);
     ret->started_s = started_s > sidecar_s ? started_s : sidecar_s;
     ret->requests_gpu = all.n_gpu > 0;
-    const char *group = kube_read_mark(r, root, "labels", "leaderworkerset.sh/group-index");
-    if (!group || num_parse_i64(str_of(group), &ret->group) < 0 || ret->group < 0)
-        ret->group = -1; /* a label is anybody's text */
+    read_ports_of(r, &spec, true, ret);
+    read_ports_of(r, &spec, false, ret);
+    ret->group = number_label(r, root, "leaderworkerset.sh/group-index");
+    ret->worker = number_label(r, root, "leaderworkerset.sh/worker-index");
+    ret->annotated_port = annotation(r, root, "prometheus.io/port");
+    ret->annotated_path = annotation(r, root, "prometheus.io/path");
+    ret->annotated_scheme = annotation(r, root, "prometheus.io/scheme");
 }

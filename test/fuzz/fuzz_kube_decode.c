@@ -16,8 +16,14 @@ static void must(bool is_so)
 static void look_at(const struct kube_object *o, size_t size)
 {
     must(*o->meta.name && strlen(o->meta.ns) + strlen(o->meta.uid) + strlen(o->meta.resource_version) <= 8 * size);
-    if (o->kind == KUBE_POD)
+    if (o->kind == KUBE_POD) {
         must(o->pod->group >= -1 && isfinite(o->pod->started_s) && o->pod->phase <= KUBE_PHASE_UNKNOWN);
+        must(o->pod->worker >= -1 && o->pod->n_ports <= KUBE_PORTS_MAX);
+        for (size_t i = 0; i < o->pod->n_ports; i++)
+            must(o->pod->ports[i].number > 0 && strlen(o->pod->ports[i].name) <= size);
+        must(strlen(o->pod->annotated_port) + strlen(o->pod->annotated_path) <= 2 * size);
+        must(strlen(o->pod->annotated_scheme) <= size);
+    }
     if (o->kind == KUBE_SCALED_OBJECT)
         for (size_t i = 0; i < o->scaled_object->n_triggers; i++)
             for (size_t m = 0; m < o->scaled_object->triggers[i].n_metadata; m++)

@@ -168,6 +168,7 @@ static void test_a_pod_is_read(void **state)
     assert_double_same(o.pod->started_s, 30); /* not the log container's */
     assert_true(o.pod->requests_gpu);
     assert_int_equal(o.pod->group, -1);
+    assert_int_equal(o.pod->worker, -1);
 }
 
 static void test_an_empty_pod_is_absent_and_not_zero(void **state)
@@ -179,6 +180,80 @@ static void test_an_empty_pod_is_absent_and_not_zero(void **state)
     assert_false(o.pod->has_condition);
     assert_false(o.pod->requests_gpu);
     assert_double_same(o.pod->started_s, 0);
+}
+
+/* "name:number ..." */
+static void check_ports(const struct kube_pod *pod, const char *want)
+{
+    struct buf text BUF_AUTO;
+    buf_init(&text, 4096);
+    for (size_t i = 0; i < pod->n_ports; i++)
+        (void)buf_printf(&text, "%s%s:%d", i > 0 ? " " : "", pod->ports[i].name, pod->ports[i].number);
+    assert_string_equal(buf_cstr(&text), want);
+}
+
+static void test_ports_are_of_gpu_containers_first_and_tcp_only(void **state)
+{
+#define GPU      ",\"resources\":{\"limits\":{\"nvidia.com/gpu\":\"1\"}}"
+#define PORT(p)  "{\"containerPort\":" p "}"
+#define PORTS(p) ",\"ports\":[" p "]"
+    static const struct {
+        const char *containers, *init, *want;
+    } cases[] = {
+        {"", "", ""},
+        {"{\"name\":\"a\"" PORTS("") "}", "", ""},
+        {"{\"name\":\"a\",\"ports\":null}", "", ""},
+        {"{\"name\":\"proxy\"" PORTS(PORT("15090")) "},{\"name\":\"vllm\"" GPU PORTS(
+             "{\"name\":\"http\",\"containerPort\":8000,\"protocol\":\"TCP\"}," PORT("8001")) "}",
+         "", "http:8000 :8001 :15090"},
+        {"{\"name\":\"a\"" PORTS("{\"containerPort\":53,\"protocol\":\"UDP\"}," PORT(
+             "53") ",{\"containerPort\":9,\"protocol\":\"SCTP\"}") "}",
+         "", ":53"},
+        {"{\"name\":\"a\"" PORTS(PORT("1") "," PORT("65535") "," PORT("0") "," PORT("65536") "," PORT("-1")) "}", "",
+         ":1 :65535"},
+        {"{\"name\":\"a\"" PORTS(PORT("1")) "}",
+         "{\"name\":\"i\"" PORTS(PORT("2")) "},{\"name\":\"s\",\"restartPolicy\":\"Always\"" PORTS(PORT("3")) "}",
+         ":1 :3"},
+        {"{\"name\":\"a\"" PORTS(PORT("1")) "}",
+         "{\"name\":\"s\",\"restartPolicy\":\"Always\"" GPU PORTS(PORT("3")) "}", ":3 :1"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf json BUF_AUTO;
+        buf_init(&json, 4096);
+        (void)buf_printf(&json, "{" META ",\"spec\":{\"containers\":[%s],\"initContainers\":[%s]}}",
+                         cases[i].containers, cases[i].init);
+        check_ports(decode(state, KUBE_POD, buf_cstr(&json)).pod, cases[i].want);
+    }
+}
+
+static void test_more_ports_than_there_is_room_for_are_left_out_from_the_end(void **state)
+{
+    struct buf json BUF_AUTO;
+    buf_init(&json, 16384);
+    (void)buf_printf(&json, "{" META ",\"spec\":{\"containers\":[{\"name\":\"other\"" PORTS(
+                                PORT("7")) "},{\"name\":\"gpu\"" GPU ",\"ports\":[");
+    for (int i = 0; i < 100; i++)
+        (void)buf_printf(&json, "%s" PORT("%d"), i > 0 ? "," : "", 8000 + i);
+    (void)buf_append_str(&json, "]}]}}");
+    const struct kube_pod *pod = decode(state, KUBE_POD, buf_cstr(&json)).pod;
+    assert_int_equal(pod->n_ports, KUBE_PORTS_MAX);
+    assert_int_equal(pod->ports[0].number, 8000);
+    assert_int_equal(pod->ports[KUBE_PORTS_MAX - 1].number, 8000 + KUBE_PORTS_MAX - 1);
+}
+
+static void test_annotations_say_where_a_page_is(void **state)
+{
+    struct kube_object o = decode(state, KUBE_POD,
+                                  "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"prometheus.io/port\":\"9400\","
+                                  "\"prometheus.io/path\":\"/m\",\"prometheus.io/scheme\":\"https\"}}}");
+    assert_string_equal(o.pod->annotated_port, "9400");
+    assert_string_equal(o.pod->annotated_path, "/m");
+    assert_string_equal(o.pod->annotated_scheme, "https");
+    o = decode(state, KUBE_POD, "{\"metadata\":{\"name\":\"n\",\"annotations\":{\"prometheus.io/path\":null}}}");
+    assert_string_equal(o.pod->annotated_port, "");
+    assert_string_equal(o.pod->annotated_path, "");
+    assert_string_equal(o.pod->annotated_scheme, "");
+    assert_int_equal(o.pod->n_ports, 0);
 }
 
 static void test_the_latest_start_is_of_the_containers_that_use_gpus(void **state)
@@ -224,25 +299,25 @@ static void test_the_latest_start_is_of_the_containers_that_use_gpus(void **stat
 static void test_phases_and_groups(void **state)
 {
     static const struct {
-        const char *phase, *label;
+        const char *phase, *label, *index;
         enum kube_phase want;
-        int64_t group;
-    } cases[] = {{"Pending", "0", KUBE_PENDING, 0},
-                 {"Succeeded", "12", KUBE_SUCCEEDED, 12},
-                 {"Failed", "-3", KUBE_FAILED, -1},
-                 {"Unknown", "x", KUBE_PHASE_UNKNOWN, -1},
-                 {"Sleeping", "", KUBE_PHASE_UNKNOWN, -1}};
+        int64_t group, worker;
+    } cases[] = {{"Pending", "0", "1", KUBE_PENDING, 0, 1},
+                 {"Succeeded", "12", "0", KUBE_SUCCEEDED, 12, 0},
+                 {"Failed", "-3", "-1", KUBE_FAILED, -1, -1},
+                 {"Unknown", "x", "1x", KUBE_PHASE_UNKNOWN, -1, -1},
+                 {"Sleeping", "", "99999999999999999999", KUBE_PHASE_UNKNOWN, -1, -1}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct buf json BUF_AUTO;
         buf_init(&json, 4096);
-        (void)buf_printf(
-            &json,
-            "{\"metadata\":{\"name\":\"n\",\"labels\":{\"leaderworkerset.sh/group-index\":\"%s\"}},\"status\":{"
-            "\"phase\":\"%s\"}}",
-            cases[i].label, cases[i].phase);
+        (void)buf_printf(&json,
+                         "{\"metadata\":{\"name\":\"n\",\"labels\":{\"leaderworkerset.sh/group-index\":\"%s\","
+                         "\"leaderworkerset.sh/worker-index\":\"%s\"}},\"status\":{\"phase\":\"%s\"}}",
+                         cases[i].label, cases[i].index, cases[i].phase);
         struct kube_object o = decode(state, KUBE_POD, buf_cstr(&json));
         assert_int_equal(o.pod->phase, cases[i].want);
         assert_int_equal(o.pod->group, cases[i].group);
+        assert_int_equal(o.pod->worker, cases[i].worker);
     }
 }
 
@@ -584,6 +659,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_metadata_is_the_same_for_all_kinds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_pod_is_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_empty_pod_is_absent_and_not_zero, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_ports_are_of_gpu_containers_first_and_tcp_only, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_more_ports_than_there_is_room_for_are_left_out_from_the_end, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(test_annotations_say_where_a_page_is, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_the_latest_start_is_of_the_containers_that_use_gpus, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_phases_and_groups, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_scaled_object_has_the_defaults_of_keda, set_up, tear_down),
