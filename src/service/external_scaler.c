@@ -71,6 +71,21 @@ static void reply_value(struct rpc_call *call, const char *asked_name, const str
     service_reply(call, &response.base);
 }
 
+static void finish_value(struct service *s, struct rpc_call *call, const struct service_question *question,
+                         const void *message, const struct service_answer *answer)
+{
+    const Externalscaler__GetMetricsRequest *asked = message;
+    const struct trigger *t = question->trigger;
+    struct subject *subject = service_subject(s, question->ns, question->name, t->metric_name);
+    if (answer->value_error.class != ERR_NONE) {
+        service_subject_fail(subject, SUBJECT_VALUE);
+        rpc_call_fail(call, &answer->value_error);
+        return;
+    }
+    service_subject_show(subject, SUBJECT_VALUE, answer->value);
+    reply_value(call, asked->metricname, t, answer->value);
+}
+
 static void get_metrics(struct rpc_call *call, struct str request, void *context)
 {
     struct service *s = context;
@@ -78,24 +93,29 @@ static void get_metrics(struct rpc_call *call, struct str request, void *context
         service_decode(call, rpc_call_arena(call), request, &externalscaler__get_metrics_request__descriptor);
     if (!asked)
         return;
-    const Externalscaler__ScaledObjectRef *ref = asked->scaledobjectref;
-    struct trigger *t = get_trigger(s, call, ref);
+    struct trigger *t = get_trigger(s, call, asked->scaledobjectref);
     if (!t)
         return;
-    struct service_question question = service_question_of(call, "GetMetrics", TRIGGER_ASK_VALUE, ref, t);
-    struct service_answer answer;
-    ARENA_AUTO struct arena arena;
-    arena_init(&arena, SERVICE_EVALUATION_MAX);
-    service_ask(s, &question, &arena, &answer);
-    struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
-    if (answer.value_error.class != ERR_NONE) {
-        service_subject_fail(subject, SUBJECT_VALUE);
-        rpc_call_fail(call, &answer.value_error);
-    } else {
-        service_subject_show(subject, SUBJECT_VALUE, answer.value);
-        reply_value(call, asked->metricname, t, answer.value);
+    struct service_question question =
+        service_question_of(call, "GetMetrics", TRIGGER_ASK_VALUE, asked->scaledobjectref, t);
+    service_unary(s, call, &question, asked, t, finish_value);
+}
+
+static void finish_activity(struct service *s, struct rpc_call *call, const struct service_question *question,
+                            const void *message, const struct service_answer *answer)
+{
+    (void)message;
+    struct subject *subject = service_subject(s, question->ns, question->name, question->trigger->metric_name);
+    if (answer->active_error.class != ERR_NONE) {
+        service_subject_fail(subject, SUBJECT_ACTIVE);
+        rpc_call_fail(call, &answer->active_error);
+        return;
     }
-    trigger_unref(t);
+    service_subject_show(subject, SUBJECT_ACTIVE, answer->is_active);
+    Externalscaler__IsActiveResponse response;
+    externalscaler__is_active_response__init(&response);
+    response.result = answer->is_active;
+    service_reply(call, &response.base);
 }
 
 static void is_active(struct rpc_call *call, struct str request, void *context)
@@ -109,35 +129,15 @@ static void is_active(struct rpc_call *call, struct str request, void *context)
     if (!t)
         return;
     struct service_question question = service_question_of(call, "IsActive", TRIGGER_ASK_ACTIVITY, ref, t);
-    struct service_answer answer;
-    ARENA_AUTO struct arena arena;
-    arena_init(&arena, SERVICE_EVALUATION_MAX);
-    service_ask(s, &question, &arena, &answer);
-    struct subject *subject = service_subject(s, ref->namespace_, ref->name, t->metric_name);
-    if (answer.active_error.class != ERR_NONE) {
-        service_subject_fail(subject, SUBJECT_ACTIVE);
-        rpc_call_fail(call, &answer.active_error);
-    } else {
-        service_subject_show(subject, SUBJECT_ACTIVE, answer.is_active);
-        Externalscaler__IsActiveResponse response;
-        externalscaler__is_active_response__init(&response);
-        response.result = answer.is_active;
-        service_reply(call, &response.base);
-    }
-    trigger_unref(t);
+    service_unary(s, call, &question, ref, t, finish_activity);
 }
 
 void service_add_external_scaler(struct service *s)
 {
-    static const struct rpc_method methods[] = {
-        {.path = "/externalscaler.ExternalScaler/GetMetricSpec",
-         .deadline_ns = SERVICE_DEADLINE_NS,
-         .message = get_metric_spec},
-        {.path = "/externalscaler.ExternalScaler/GetMetrics",
-         .deadline_ns = SERVICE_DEADLINE_NS,
-         .message = get_metrics},
-        {.path = "/externalscaler.ExternalScaler/IsActive", .deadline_ns = SERVICE_DEADLINE_NS, .message = is_active},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
-        service_add_method(s, &methods[i]);
+    static const struct rpc_method spec = {.path = "/externalscaler.ExternalScaler/GetMetricSpec",
+                                           .deadline_ns = SERVICE_DEADLINE_NS,
+                                           .message = get_metric_spec};
+    service_add_method(s, &spec);
+    service_add_unary(s, "/externalscaler.ExternalScaler/GetMetrics", get_metrics);
+    service_add_unary(s, "/externalscaler.ExternalScaler/IsActive", is_active);
 }

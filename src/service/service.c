@@ -31,6 +31,7 @@ struct service *service_new(const struct service_config *config)
         s->config.max_stream_bytes = STREAM_BYTES_MAX;
     if (!s->config.evaluator.answer)
         s->config.evaluator = service_snapshot_evaluator(s);
+    assert(!s->config.evaluator.prepare || s->config.evaluator.cancel);
     s->subjects = service_subjects_new(config->metrics);
     struct metric_family *streams = metric_register(config->metrics, &streams_desc);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
@@ -62,6 +63,17 @@ void service_add_method(struct service *s, const struct rpc_method *method)
     *own = *method;
     own->context = s;
     rpc_server_add(s->config.server, own, 1);
+}
+
+void service_add_unary(struct service *s, const char *path,
+                       void (*message)(struct rpc_call *call, struct str request, void *context))
+{
+    const struct rpc_method method = {.path = path,
+                                      .deadline_ns =
+                                          s->config.evaluator.prepare ? SERVICE_WAIT_DEADLINE_NS : SERVICE_DEADLINE_NS,
+                                      .message = message,
+                                      .ended = service_unary_ended};
+    service_add_method(s, &method);
 }
 
 void service_tick(struct service *s)

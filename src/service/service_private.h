@@ -8,6 +8,10 @@
 enum { SERVICE_METHODS_MAX = 16 };
 /* Our own limit on each unary call: KEDA sets none, and a scaler that hangs stalls every HPA. keda.md 3.6 */
 #define SERVICE_DEADLINE_NS (1 * NS_PER_S)
+/* Of calls whose answer may wait for a page: longer than a fetch takes at most, so that its reason is what they end
+ * with.
+ */
+#define SERVICE_WAIT_DEADLINE_NS (4 * NS_PER_S)
 /* Memory of one evaluation, apart from the call's: that has a ceiling by the size of the request, this one by the GPUs
  * and pods that are looked at. Scope cluster of 80,000 GPUs takes 12 MB. */
 enum { SERVICE_EVALUATION_MAX = 32 << 20 };
@@ -78,6 +82,20 @@ void service_ask(struct service *s, const struct service_question *question, str
                  struct service_answer *ret);
 /* snapshots.c: the evaluator of an agent, on service's source. */
 struct service_evaluator service_snapshot_evaluator(struct service *s);
+
+/* ---- unary.c: calls that are answered once ---- */
+
+/* Turns an answer into the call's end. */
+typedef void service_finish(struct service *s, struct rpc_call *call, const struct service_question *question,
+                            const void *message, const struct service_answer *answer);
+/* Answer now, or once what the evaluator prepares is there. `message` is in the call's arena; takes the trigger's
+ * reference. service_unary_ended is the method's `ended`. */
+void service_unary(struct service *s, struct rpc_call *call, const struct service_question *question,
+                   const void *message, struct trigger *t, service_finish *finish);
+void service_unary_ended(struct rpc_call *call, void *context);
+/* Register a method that answers by service_unary. */
+void service_add_unary(struct service *s, const char *path,
+                       void (*message)(struct rpc_call *call, struct str request, void *context));
 
 /* ---- subjects.c: what /metrics shows of each ScaledObject's metric ---- */
 

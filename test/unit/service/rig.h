@@ -37,7 +37,8 @@ struct rig {
     struct net_listener *listener;
     struct net_limits limits; /* of the listener's connections; may change at any time */
     struct rpc_client *client;
-    struct snapshot_owners *owners; /* a reference; what Fleet tells of owners and holders; NULL: not asked for */
+    struct service_evaluator evaluator; /* answer NULL: of the snapshots */
+    struct snapshot_owners *owners;     /* a reference; what Fleet tells of owners and holders; NULL: not asked for */
     struct snapshot_holders *holders;
     /* what the program was told */
     uint64_t wanted_fields; /* by hubs: a bit each */
@@ -109,6 +110,7 @@ static inline void rig_start(struct rig *r)
                                                       .server = r->server,
                                                       .triggers = r->triggers,
                                                       .source = {rig_current, rig_now_ns, r},
+                                                      .evaluator = r->evaluator,
                                                       .fleet = {.node_name = "node-1",
                                                                 .version = "1.2.3",
                                                                 .owners = rig_owners,
