@@ -10,7 +10,7 @@ PREFIX ?= /usr
 all:
 	@tools/install-packages build
 	@tools/setup-build $(BUILD) --prefix=$(PREFIX)
-	@$(NINJA) -C $(BUILD) keda-gpu-scaler nvmlsim/libnvidia-ml.so.1
+	@$(NINJA) -C $(BUILD) keda-gpu-scaler nvmlsim/libnvidia-ml.so.1 enginesim/keda-gpu-scaler-enginesim
 
 demo: all
 	@$(PROGRAM) demo $(ARGS)

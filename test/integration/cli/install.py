@@ -11,6 +11,7 @@ from suite import test
 WANTED = [
     "bin/keda-gpu-scaler",
     "bin/gpu-metrics",
+    "bin/keda-gpu-scaler-enginesim",
     "lib*/**/keda-gpu-scaler/nvmlsim/libnvidia-ml.so.1",
     "share/man/man1/gpu-metrics.1",
     "share/man/man1/keda-gpu-scaler.1",
