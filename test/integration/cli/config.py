@@ -62,7 +62,7 @@ def endpoint_ranges():
     for flags, words in ((("--endpoint-allow", "10.0.0.0/33"), ("--endpoint-allow", "10.0.0.0/33")),
                          (("--endpoint-allow=10.0.0.0/8", "--endpoint-deny=kube-system"), ("--endpoint-deny", "kube-system")),
                          (("--endpoint-deny", "10.0.0.1/8"), ("--endpoint-deny", "10.0.0.1/8")),
-                         (("--engine-timeout", "1m"), ("--engine-timeout", "100ms to 10s")),
+                         (("--engine-timeout", "1m"), ("--engine-timeout", "100ms to 3s")),
                          (("--engine-cert-file", "x.pem"), ("--engine-cert-file", "--engine-key-file")),
                          (("--engine-ca-file", "x.pem", "--engine-insecure"), ("--engine-ca-file", "--engine-insecure"))):
         for command in ("agent", "hub"):
