@@ -75,7 +75,7 @@
      .metavar = "D",                                                                                                   \
      .help = "longest time that one page of an inference engine may take",                                             \
      .min = 100 * NS_PER_MS,                                                                                           \
-     .max = 10 * NS_PER_S},                                                                                            \
+     .max = 3 * NS_PER_S},                                                                                             \
         {.name = "engine-ca-file",                                                                                     \
          .kind = OPTION_TEXT,                                                                                          \
          .fallback = "",                                                                                               \
