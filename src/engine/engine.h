@@ -57,9 +57,10 @@ struct engine_config {
     struct net_loop *loop;
     struct metrics *metrics;          /* keda_gpu_scaler_engine_* */
     const char *ca_file;              /* whom https pages are trusted by; NULL the system's */
-    const char *cert_file, *key_file; /* of the client; NULL none */
+    const char *cert_file, *key_file; /* of the client, for pods; both or neither; NULL none */
     bool is_insecure;                 /* https pages are not verified */
-    const char *token_file; /* "Authorization: Bearer" of pods' pages, never of endpoints; NULL none; read anew */
+    const char *token_file; /* "Authorization: Bearer" of pods' https pages, never of endpoints; NULL none; read anew */
+    bool is_token_plain;    /* of their http pages too */
     const char *const *allow, *const *deny; /* of endpoints: see engine_address_fault */
     bool has_cluster_dns;
     int64_t timeout_ns; /* of one fetch; 0 = 3 s */
