@@ -299,7 +299,7 @@ static enum scaling_rule decide_job(struct evaluation *ev)
     if (ev->rules->on_missing == SCALING_MISSING_IS_ERROR && ev->ret->counts[SCALING_POD_MISSING] > 0)
         return SCALING_RULE_MISSING_IS_ERROR;
     if (n_read == 0)
-        return nothing_read(ev);
+        return g->n_ought > 0 ? nothing_read(ev) : SCALING_RULE_NOTHING_READ;
     return finish(ev->ret, SCALING_RULE_JOB_QUEUE, sum);
 }
 

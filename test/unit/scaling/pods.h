@@ -33,6 +33,13 @@ static inline struct scaling_pod measured_pod(double p)
                                 .load = ALL_OF(p)};
 }
 
+/* p is the mean of n requests. */
+static inline struct scaling_pod with_requests(struct scaling_pod pod, double n)
+{
+    pod.load.weight = n;
+    return pod;
+}
+
 static inline struct scaling_pod missing_pod(double for_s)
 {
     struct scaling_pod pod = measured_pod(0);

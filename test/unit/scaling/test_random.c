@@ -35,7 +35,9 @@ static void set_load(struct random *random, const struct scaling_rules *rules, s
     double m = random_load(random, rules), before = random_load(random, rules);
     double p = held_s > 0 ? (m * ready_s + before * (held_s - ready_s)) / held_s : m;
     pod->reading = SCALING_READ_OK;
-    pod->load = (struct scaling_load){.window = KNOWN(p), .since_ready = KNOWN(m), .peak = KNOWN(fmax(m, before))};
+    double requests = random_is(random, 0.3) ? 0 : random_is(random, 0.5) ? 1 : random_double(random, 0, 100);
+    pod->load = (struct scaling_load){
+        .window = KNOWN(p), .since_ready = KNOWN(m), .peak = KNOWN(fmax(m, before)), .weight = requests};
     double low = random_double(random, 0, p), high = random_double(random, p, p + 5);
     pod->memory = (struct scaling_memory){.full = rules->ceiling > 0 ? 100 : 2 * rules->target,
                                           .history_s = random_double(random, 0, 1200),
@@ -112,6 +114,20 @@ static struct cluster random_cluster(struct random *random, enum scaling_aggrega
                                  .tolerance_up = random_is(random, 0.7) ? 0.1 : random_double(random, 0, 0.4),
                                  .tolerance_down = random_is(random, 0.7) ? 0.1 : random_double(random, 0, 0.4)};
     return c;
+}
+
+/* A mean over requests. Their numbers are any, or all that has any has the same. */
+static void make_weighted(struct random *random, struct cluster *c, bool is_even)
+{
+    c->rules.is_weighted = true;
+    c->rules.is_memory = false;
+    c->rules.ceiling = 0;
+    for (size_t i = 0; i < c->n_pods; i++) {
+        c->pods[i].load.weight = is_even ? c->pods[i].load.weight > 0 : c->pods[i].load.weight;
+        c->pods[i].group = is_even ? -1 : c->pods[i].group;
+        if (random_is(random, 0.1))
+            c->pods[i].load.weight = 0;
+    }
 }
 
 struct outcome {
@@ -198,6 +214,101 @@ static void test_two_hubs_never_answer_in_opposite_directions(void **state)
     assert_true(moves > rounds / 4 && agreed > rounds / 8 && agreed < moves);
 }
 
+static void test_two_hubs_agree_on_means_over_requests_too(void **state)
+{
+    (void)state;
+    struct random random = random_start("two hubs, weighted", 20261201);
+    uint64_t rounds = random_rounds(100000), moves = 0, agreed = 0;
+    for (uint64_t i = 0; i < rounds; i++) {
+        ARENA_AUTO struct arena arena;
+        arena_init(&arena, ARENA_BYTES);
+        struct cluster a = random_cluster(&random, i % 4 ? SCALING_AVG : SCALING_MAX);
+        make_weighted(&random, &a, false);
+        forget(&random, &a);
+        struct cluster b = a;
+        forget(&random, &b);
+        struct outcome first = ask_hub(&a, &arena), second = ask_hub(&b, &arena);
+        moves += direction(&first) != 0 || direction(&second) != 0;
+        agreed += direction(&first) != 0 && direction(&first) == direction(&second);
+        if (!are_opposite(&first, &second))
+            continue;
+        print_hub(&a, &first);
+        print_hub(&b, &second);
+        fail_msg("round %" PRIu64 ": opposite directions", i);
+    }
+    printf("two hubs, weighted: %" PRIu64 " clusters, %" PRIu64 " moved, both alike in %" PRIu64 "\n", rounds, moves,
+           agreed);
+    assert_true(moves > rounds / 8 && agreed > rounds / 16 && agreed < moves);
+}
+
+/* ---- several signals ---- */
+
+enum { SIGNALS = 3 };
+
+/* The same pods and what is remembered of them, under another signal. */
+static struct cluster other_signal(struct random *random, const struct cluster *first)
+{
+    struct cluster c = *first;
+    c.rules.target = (double)random_int(random, 5, 200);
+    c.rules.ceiling = random_is(random, 0.3) ? 200 : 0;
+    c.rules.is_memory = false;
+    for (size_t i = 0; i < c.n_pods; i++) {
+        double age_s = c.pods[i].is_ready ? c.pods[i].condition_age_s.value : c.rules.window_s;
+        bool was_read = c.pods[i].reading == SCALING_READ_OK;
+        set_load(random, &c.rules, &c.pods[i], age_s);
+        if (!was_read || random_is(random, 0.1))
+            make_unread(random, &c.pods[i], &c.rules);
+    }
+    if (random_is(random, 0.4))
+        make_weighted(random, &c, false);
+    return c;
+}
+
+static struct outcome ask_hub_of_all(const struct cluster *signals, size_t n, struct arena *arena)
+{
+    struct scaling_result parts[SIGNALS];
+    struct scaling_hpa hpa = signals[0].hpa;
+    struct outcome whole;
+    for (size_t i = 0; i < n; i++)
+        parts[i] = ask_hub(&signals[i], arena).result;
+    hpa.target = 100;
+    scaling_combine(parts, n, 100, &whole.result);
+    scaling_for_hpa(&hpa, &whole.result, &whole.answer);
+    return whole;
+}
+
+static void test_two_hubs_agree_on_several_signals_too(void **state)
+{
+    (void)state;
+    struct random random = random_start("two hubs, several signals", 20261202);
+    uint64_t rounds = random_rounds(60000), moves = 0, agreed = 0;
+    for (uint64_t i = 0; i < rounds; i++) {
+        ARENA_AUTO struct arena arena;
+        arena_init(&arena, ARENA_BYTES);
+        struct cluster a[SIGNALS], b[SIGNALS];
+        a[0] = random_cluster(&random, SCALING_AVG);
+        size_t n = (size_t)random_int(&random, 2, SIGNALS);
+        for (size_t k = 1; k < n; k++)
+            a[k] = other_signal(&random, &a[0]);
+        for (size_t k = 0; k < n; k++) {
+            b[k] = a[k];
+            forget(&random, &a[k]);
+            forget(&random, &b[k]);
+        }
+        struct outcome first = ask_hub_of_all(a, n, &arena), second = ask_hub_of_all(b, n, &arena);
+        moves += direction(&first) != 0 || direction(&second) != 0;
+        agreed += direction(&first) != 0 && direction(&first) == direction(&second);
+        if (!are_opposite(&first, &second))
+            continue;
+        print_hub(&a[0], &first);
+        print_hub(&b[0], &second);
+        fail_msg("round %" PRIu64 ": opposite directions", i);
+    }
+    printf("two hubs, several signals: %" PRIu64 " clusters, %" PRIu64 " moved, both alike in %" PRIu64 "\n", rounds,
+           moves, agreed);
+    assert_true(moves > rounds / 8 && agreed > rounds / 16 && agreed < moves);
+}
+
 static void check_intervals(const struct cluster *c, const struct outcome *o)
 {
     const struct scaling_result *r = &o->result;
@@ -258,6 +369,8 @@ static void test_every_cluster_gives_intervals_and_an_answer_that_the_hpa_obeys(
         ARENA_AUTO struct arena arena;
         arena_init(&arena, ARENA_BYTES);
         struct cluster c = random_cluster(&random, aggregations[i % ARRAY_LEN(aggregations)]);
+        if (i % 3 == 0)
+            make_weighted(&random, &c, false);
         forget(&random, &c);
         struct outcome o = ask_hub(&c, &arena);
         check_answer(&c, &o);
@@ -275,6 +388,8 @@ static void test_a_lost_reading_never_turns_growth_into_shrinking(void **state)
         ARENA_AUTO struct arena arena;
         arena_init(&arena, ARENA_BYTES);
         struct cluster whole = random_cluster(&random, i % 2 ? SCALING_AVG : SCALING_MAX);
+        if (i % 3 == 0) /* those that are lost have no more requests than those that are left */
+            make_weighted(&random, &whole, true);
         forget(&random, &whole);
         whole.rules.is_memory = false;
         struct cluster lossy = whole;
@@ -298,6 +413,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_hubs_never_answer_in_opposite_directions),
+        cmocka_unit_test(test_two_hubs_agree_on_means_over_requests_too),
+        cmocka_unit_test(test_two_hubs_agree_on_several_signals_too),
         cmocka_unit_test(test_every_cluster_gives_intervals_and_an_answer_that_the_hpa_obeys),
         cmocka_unit_test(test_a_lost_reading_never_turns_growth_into_shrinking),
     };
