@@ -98,8 +98,9 @@ static bool list_devices(const struct workload_fleet *fleet, struct arena *arena
     return places != NULL;
 }
 
-void workload_evaluate_cluster(struct workload_memory *m, const struct workload_fleet *fleet, int64_t now_ns,
-                               struct arena *arena, struct workload_answer *ret)
+/* A metric of GPUs. Returns false where the arena is full. */
+static bool evaluate_devices(const struct workload_memory *m, const struct workload_fleet *fleet, int64_t now_ns,
+                             struct arena *arena, struct workload_answer *ret)
 {
     const struct trigger *t = m->trigger;
     struct cluster c = {.asked = &m->asked[ASKED_METRIC],
@@ -107,11 +108,8 @@ void workload_evaluate_cluster(struct workload_memory *m, const struct workload_
                         .born_ns = m->born_ns,
                         .is_memory_percent = trigger_metric_source(t->metric) == TRIGGER_SOURCE_MEMORY_PERCENT,
                         .divisor = trigger_metric_divisor(t->metric)};
-    if (!list_devices(fleet, arena, &c, ret)) {
-        (void)err_set(&ret->value_error, ERR_RESOURCE_EXHAUSTED, "more GPUs than a call may look at");
-        ret->active_error = ret->value_error;
-        return;
-    }
+    if (!list_devices(fleet, arena, &c, ret))
+        return false;
     struct trigger_source source = {.n = c.n,
                                     .device = device_at,
                                     .read = read_device,
@@ -119,9 +117,41 @@ void workload_evaluate_cluster(struct workload_memory *m, const struct workload_
                                                          : "no GPU to read: no agent is known",
                                     .context = &c};
     trigger_evaluate_devices(t, &source, now_ns, TRIGGER_ASK_ALL, arena, &ret->cluster);
+    return true;
+}
+
+/* A metric of the page that the metadata names. */
+static void evaluate_endpoint(const struct trigger *t, const struct workload_fleet *fleet, const char *ns,
+                              int64_t now_ns, struct trigger_evaluation *ret)
+{
+    const char *why = "pages of endpoints are not fetched here";
+    const struct signals_feed *feed = NULL;
+    if (fleet->endpoint)
+        feed = fleet->endpoint(fleet->context, trigger_endpoint(t), ns, t->engine_metric, t, &why);
+    (void)feed;
+    *ret = (struct trigger_evaluation){.trigger = t, .now_ns = now_ns, .activity = -1};
+    (void)err_set(&ret->value_error, ERR_UNAVAILABLE, "%s", why ? why : "the page was not read");
+    ret->active_error = ret->value_error;
+}
+
+static void take(const struct trigger *t, struct workload_answer *ret)
+{
     ret->value = ret->cluster.value;
     ret->value_error = ret->cluster.value_error;
     ret->is_active = ret->cluster.is_active;
     ret->active_error = ret->cluster.active_error;
-    ret->is_above = ret->cluster.activity > t->activation;
+    ret->is_above = trigger_endpoint(t) ? ret->is_active : ret->cluster.activity > t->activation;
+}
+
+void workload_evaluate_cluster(struct workload_memory *m, const char *ns, const struct workload_fleet *fleet,
+                               int64_t now_ns, struct arena *arena, struct workload_answer *ret)
+{
+    if (trigger_endpoint(m->trigger)) {
+        evaluate_endpoint(m->trigger, fleet, ns, now_ns, &ret->cluster);
+    } else if (!evaluate_devices(m, fleet, now_ns, arena, ret)) {
+        (void)err_set(&ret->value_error, ERR_RESOURCE_EXHAUSTED, "more GPUs than a call may look at");
+        ret->active_error = ret->value_error;
+        return;
+    }
+    take(m->trigger, ret);
 }

@@ -2,7 +2,10 @@
  * and what the HPA is to be sent. */
 #include "workload/look.h"
 
+#include "workload/wake.h"
+
 #include <assert.h>
+#include <string.h>
 
 enum { NAMED_MAX = 3, REASONS_BYTES = 4096 };
 
@@ -13,19 +16,24 @@ static void refuse_both(struct workload_answer *ret, const struct err *e)
 
 /* ---- before any pod is looked at ---- */
 
-static int refuse_early(const struct trigger *t, const struct workload_facts *facts, struct err *e)
+static int refuse_early(const struct trigger *t, const struct workload_facts *facts, const struct workload_fleet *fleet,
+                        struct err *e)
 {
     if (t->scope == TRIGGER_NODE)
         return err_set(
             e, ERR_FAILED_PRECONDITION,
             "scope node is one node's, and is measured by its agent: point scalerAddress at an agent, or set "
             "scope: workload");
-    if (trigger_metric_is_engine(t->metric))
-        return err_set(e, ERR_FAILED_PRECONDITION,
-                       "metric type %s is read from an engine's page, which this version does not fetch",
-                       trigger_metric_name(t->metric));
     if (t->scope == TRIGGER_CLUSTER)
         return 0;
+    for (size_t i = 0; i < t->n_parts; i++)
+        if (refuse_early(t->parts[i], facts, fleet, e) < 0)
+            return -1;
+    if (t->n_parts == 0 && trigger_metric_is_engine(t->metric) && !fleet->page)
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "metric type %s is read from the metrics pages of the workload's pods, and pages are not "
+                       "fetched here",
+                       trigger_metric_name(t->metric));
     if (!facts || !facts->is_api_synced)
         return err_set(e, ERR_UNAVAILABLE, "not yet: the Kubernetes API has not been read in whole%s%s",
                        facts && facts->scale_error[0] ? ": " : "", facts ? facts->scale_error : "");
@@ -49,10 +57,10 @@ static const struct scaling_replica *find_group(const struct scaling_result *r, 
     return NULL;
 }
 
-static void link_replicas(const struct look *look, struct workload_answer *ret)
+static void link_replicas(const struct look *look, const struct scaling_result *r)
 {
-    for (size_t i = 0; i < ret->result.n_items; i++) {
-        const struct scaling_replica *item = &ret->result.items[i];
+    for (size_t i = 0; i < r->n_items; i++) {
+        const struct scaling_replica *item = &r->items[i];
         for (size_t k = item->first_pod; !item->is_place && k < look->facts->n_pods; k++)
             if (look->inputs[k].counted == &look->pods[item->first_pod]) {
                 look->inputs[k].replica = item;
@@ -62,14 +70,14 @@ static void link_replicas(const struct look *look, struct workload_answer *ret)
     for (size_t i = 0; i < look->facts->n_pods; i++) {
         struct workload_input *input = &look->inputs[i];
         if (!input->replica && input->counted && input->counted->group >= 0)
-            input->replica = find_group(&ret->result, input->counted->group);
+            input->replica = find_group(r, input->counted->group);
     }
 }
 
 static bool is_about_pods(enum scaling_rule rule)
 {
     return rule == SCALING_RULE_NOTHING_READ || rule == SCALING_RULE_UNSUPPORTED || rule == SCALING_RULE_UNSHARED ||
-           rule == SCALING_RULE_MISSING_IS_ERROR || rule == SCALING_RULE_NO_GPU;
+           rule == SCALING_RULE_MISSING_IS_ERROR || rule == SCALING_RULE_NO_GPU || rule == SCALING_RULE_NO_SIGNAL;
 }
 
 /* The first few pods, and why they could not be read. */
@@ -80,7 +88,8 @@ static void add_reasons(const struct look *look, const struct scaling_result *r,
     size_t n = 0;
     for (size_t i = 0; i < look->facts->n_pods && is_about_pods(r->rule); i++) {
         const struct workload_input *input = &look->inputs[i];
-        bool is_asked = input->counted && scaling_ought_to_be_read(&look->rules, input->counted);
+        bool is_asked = input->counted && input->counted->reading != SCALING_READ_OK &&
+                        scaling_ought_to_be_read(&look->rules, input->counted);
         if (!is_asked || !input->text[0] || n++ >= NAMED_MAX)
             continue;
         (void)buf_printf(&text, "; pod %s: %s", input->pod->name, input->text);
@@ -94,10 +103,11 @@ static void add_reasons(const struct look *look, const struct scaling_result *r,
         (void)err_set(e, plain.class, "%s%s", plain.text, buf_cstr(&text));
 }
 
-static void evaluate_pods(struct look *look, struct workload_answer *ret)
+/* One signal of the pods as they were observed. */
+static void evaluate_pods(const struct look *look, struct workload_part *ret)
 {
     const struct workload_facts *facts = look->facts;
-    struct workload_memory *m = look->memory;
+    const struct workload_memory *m = look->memory;
     double *ages = (double *)arena_alloc(look->arena, (m->places.len + 1) * sizeof(*ages));
     size_t n_ages = ages ? m->places.len : 0;
     for (size_t i = 0; i < n_ages; i++)
@@ -111,41 +121,101 @@ static void evaluate_pods(struct look *look, struct workload_answer *ret)
         .n_place_ages = n_ages,
     };
     scaling_evaluate(&look->rules, &workload, look->arena, &ret->result);
-    link_replicas(look, ret);
+    link_replicas(look, &ret->result);
+    if (ret->result.error.class != ERR_NONE)
+        add_reasons(look, &ret->result, &ret->result.error);
+    if (ret->result.active_error.class != ERR_NONE)
+        add_reasons(look, &ret->result, &ret->result.active_error);
+    ret->mode = look->mode;
     ret->rules = look->rules;
     ret->inputs = look->inputs;
-    ret->n_inputs = facts->n_pods;
-    ret->is_active = ret->result.is_active;
-    ret->is_above = ret->result.active_rule == SCALING_ACTIVE_ABOVE;
-    ret->active_error = ret->result.active_error;
-    if (ret->active_error.class != ERR_NONE)
-        add_reasons(look, &ret->result, &ret->active_error);
 }
 
-static void evaluate_workload(struct look *look, struct workload_answer *ret)
+/* Returns false where the arena is full. */
+static bool evaluate_signal(const struct look *base, struct workload_memory *m, double target,
+                            struct workload_part *ret)
+{
+    struct look look = *base;
+    look.memory = m;
+    look.trigger = ret->trigger = m->trigger;
+    look.rules = workload_rules(m->trigger, base->facts);
+    look.rules.target = target > 0 ? target : look.rules.target;
+    if (!workload_observe(&look))
+        return false;
+    evaluate_pods(&look, ret);
+    return true;
+}
+
+/* Several signals: each by itself, then the one that is busiest relative to its target. */
+static bool evaluate_parts(const struct look *base, struct workload_answer *ret, struct workload_part *decided)
+{
+    struct workload_memory *m = base->memory;
+    struct workload_part *parts = (struct workload_part *)arena_alloc(base->arena, m->n_parts * sizeof(*parts));
+    struct scaling_result results[TRIGGER_PARTS_MAX], combined;
+    if (!parts)
+        return false;
+    for (size_t i = 0; i < m->n_parts; i++) {
+        if (!evaluate_signal(base, m->parts[i], 0, &parts[i]))
+            return false;
+        results[i] = parts[i].result;
+    }
+    scaling_combine(results, m->n_parts, ret->hpa.target, &combined);
+    *decided = parts[combined.part < m->n_parts ? combined.part : 0];
+    decided->result = combined;
+    ret->parts = parts;
+    ret->n_parts = m->n_parts;
+    return true;
+}
+
+/* Demand that no pod can show. */
+static void apply_wake(const struct look *base, struct scaling_result *r, struct workload_answer *ret)
+{
+    struct workload_wake wake;
+    const char *why;
+    const struct signals_feed *feed = workload_find_wake(base->trigger, base->facts, base->fleet, &why);
+    workload_wake(base->trigger, feed, why, base->now_ns, &wake);
+    const char *text = arena_strndup(base->arena, wake.text, strlen(wake.text));
+    ret->wake = wake.state;
+    ret->wake_text = text ? text : "";
+    scaling_apply_wake(r, wake.state, ret->wake_text);
+}
+
+static void take_decided(const struct workload_part *decided, const struct look *base, struct workload_answer *ret)
+{
+    ret->mode = decided->mode;
+    ret->rules = decided->rules;
+    ret->result = decided->result;
+    ret->inputs = decided->inputs;
+    ret->n_inputs = base->facts->n_pods;
+    ret->is_active = ret->result.is_active;
+    ret->is_above = scaling_active_is_measured(ret->result.active_rule);
+    ret->active_error = ret->result.active_error;
+    scaling_for_hpa(&ret->hpa, &ret->result, &ret->sent);
+    ret->value = ret->sent.value;
+}
+
+static void evaluate_workload(const struct look *base, struct workload_answer *ret)
 {
     struct err refused = {.class = ERR_NONE};
     const struct kube_hpa_metric *metric;
-    if (workload_find_hpa(look->trigger, look->facts, &ret->hpa, &metric, &refused) == 0 &&
-        look->facts->hpa_state == WORKLOAD_HPA_NOT_READ && !ret->hpa.has_modifiers)
+    if (workload_find_hpa(base->trigger, base->facts, &ret->hpa, &metric, &refused) == 0 &&
+        base->facts->hpa_state == WORKLOAD_HPA_NOT_READ && !ret->hpa.has_modifiers)
         (void)err_set(&refused, ERR_UNAVAILABLE,
                       "not yet: HPAs have not been read, and type and target come from them");
-    look->rules = workload_rules(look->trigger, look->facts);
-    look->rules.target = ret->hpa.target;
-    if (!workload_observe(look)) {
+    struct workload_part decided;
+    bool is_done = base->memory->n_parts > 0 ? evaluate_parts(base, ret, &decided)
+                                             : evaluate_signal(base, base->memory, ret->hpa.target, &decided);
+    if (!is_done) {
         (void)err_set(&refused, ERR_RESOURCE_EXHAUSTED, "%s", scaling_rule_sentence(SCALING_RULE_TOO_MANY));
         refuse_both(ret, &refused);
         return;
     }
-    evaluate_pods(look, ret);
-    scaling_for_hpa(&ret->hpa, &ret->result, &ret->sent);
-    ret->value = ret->sent.value;
+    apply_wake(base, &decided.result, ret);
+    take_decided(&decided, base, ret);
     bool is_refused = refused.class != ERR_NONE && ret->result.error.class == ERR_NONE;
     ret->value_error = is_refused && ret->result.rule != SCALING_RULE_ZERO ? refused : ret->sent.error;
-    if (ret->value_error.class != ERR_NONE) {
+    if (ret->value_error.class != ERR_NONE)
         ret->value = 0;
-        add_reasons(look, &ret->result, &ret->value_error);
-    }
 }
 
 void workload_evaluate(struct workload_memory *m, const struct workload_facts *facts,
@@ -154,14 +224,14 @@ void workload_evaluate(struct workload_memory *m, const struct workload_facts *f
 {
     const struct trigger *t = m->trigger;
     *ret = (struct workload_answer){
-        .trigger = t, .now_ns = now_ns, .is_cluster = t->scope == TRIGGER_CLUSTER, .last = &m->last};
+        .trigger = t, .now_ns = now_ns, .is_cluster = t->scope == TRIGGER_CLUSTER, .wake_text = "", .last = &m->last};
     struct err e;
-    if (refuse_early(t, facts, &e) < 0 || workload_ask(m, fleet, now_ns, &e) < 0) {
+    if (refuse_early(t, facts, fleet, &e) < 0 || workload_ask(m, fleet, now_ns, &e) < 0) {
         refuse_both(ret, &e);
         return;
     }
     if (ret->is_cluster) {
-        workload_evaluate_cluster(m, fleet, now_ns, arena, ret);
+        workload_evaluate_cluster(m, facts ? facts->ns : "", fleet, now_ns, arena, ret);
         return;
     }
     assert(facts); /* without them scope workload was refused */

@@ -1,6 +1,6 @@
 /* An answer as sentences for people and as one JSON object (docs/explain.md). It decides nothing: what it shows was
  * decided by evaluate.c, cluster.c, scaling/ and trigger/. */
-#include "workload/look.h"
+#include "workload/explain.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -76,14 +76,16 @@ static size_t count_places(const struct workload_answer *a, enum scaling_pod_sta
 static size_t shown_pods(const struct workload_answer *a)
 {
     size_t rows = 0, n = 0;
-    while (n < a->n_inputs && rows + 1 + a->inputs[n].n_devices <= ROWS_MAX)
-        rows += 1 + a->inputs[n++].n_devices;
+    while (n < a->n_inputs) {
+        rows += 1 + a->inputs[n].n_devices + workload_count_page_lines(&a->inputs[n]);
+        if (rows > ROWS_MAX)
+            break;
+        n++;
+    }
     return n;
 }
 
 /* ---- warnings ---- */
-
-typedef void (*workload_told)(void *context, const char *id, const char *sentence);
 
 static bool has_own_neighbours(const struct workload_answer *a)
 {
@@ -120,20 +122,21 @@ static void each_warning(const struct workload_answer *a, workload_told told, vo
              "replicas share one GPU: more of them on it add no capacity, only turns at the same one");
     if (is_simulated(a))
         told(context, "simulated", "agents simulate their GPUs: the numbers are of a scenario, not of the workload");
+    workload_tell_pages(a, told, context);
     if (a->n_silent_nodes > 0)
         told(context, "silent_nodes", "nodes that have not answered yet are not in the value");
 }
 
 /* ---- text ---- */
 
-static void put_number(struct buf *out, const char *before, double value, const char *after)
+void workload_put_number(struct buf *out, const char *before, double value, const char *after)
 {
     char number[NUM_TEXT_MAX];
     num_format_milli(number, value);
     (void)buf_printf(out, "%s%s%s", before, number, after);
 }
 
-static void put_age(struct buf *out, double seconds)
+void workload_put_age(struct buf *out, double seconds)
 {
     char age[AGE_MAX] = "under 1s";
     if (seconds >= 1)
@@ -169,16 +172,16 @@ static void put_last(const struct workload_answer *a, struct buf *out)
     }
     (void)buf_append_str(out, "asked    ");
     if (last->value_ns) {
-        put_age(out, seconds_before(a, last->value_ns));
+        workload_put_age(out, seconds_before(a, last->value_ns));
         (void)buf_append_str(out, " ago: ");
         if (last->value_error.class == ERR_NONE)
-            put_number(out, "", last->value, "");
+            workload_put_number(out, "", last->value, "");
         else
             (void)buf_append_str(out, err_class_name(last->value_error.class));
     }
     if (last->active_ns) {
         (void)buf_append_str(out, last->value_ns ? "; active " : "active ");
-        put_age(out, seconds_before(a, last->active_ns));
+        workload_put_age(out, seconds_before(a, last->active_ns));
         (void)buf_printf(out, " ago: %s",
                          last->active_error.class ? err_class_name(last->active_error.class)
                          : last->is_active        ? "yes"
@@ -189,9 +192,9 @@ static void put_last(const struct workload_answer *a, struct buf *out)
 
 static void put_value(const struct workload_answer *a, struct buf *out)
 {
-    const char *unit = trigger_metric_unit(a->trigger->metric);
+    const char *unit = trigger_unit(a->trigger);
     if (a->value_error.class == ERR_NONE)
-        put_number(out, "value    ", a->value, " ");
+        workload_put_number(out, "value    ", a->value, " ");
     else
         (void)buf_printf(out, "value    none: %s: %s\n", err_class_name(a->value_error.class), a->value_error.text);
     if (a->value_error.class != ERR_NONE)
@@ -208,6 +211,18 @@ static int64_t count_other_triggers(const struct kube_scaled_object *object)
     return n > 0 ? (int64_t)n - 1 : 0;
 }
 
+/* Of several signals the one whose activity it is. */
+static const struct trigger *trigger_of_activity(const struct workload_answer *a)
+{
+    return a->n_parts > 0 ? a->parts[a->result.active_part < a->n_parts ? a->result.active_part : 0].trigger
+                          : a->trigger;
+}
+
+static const struct trigger *trigger_of_pods(const struct workload_answer *a)
+{
+    return a->n_parts > 0 ? a->parts[a->result.part < a->n_parts ? a->result.part : 0].trigger : a->trigger;
+}
+
 static void put_active(const struct workload_facts *facts, const struct workload_answer *a, struct buf *out)
 {
     if (a->active_error.class != ERR_NONE) {
@@ -217,16 +232,20 @@ static void put_active(const struct workload_facts *facts, const struct workload
     }
     (void)buf_printf(out, "active   %s: %s", a->is_active ? "yes" : "no",
                      scaling_active_sentence(a->result.active_rule));
-    const char *unit = trigger_metric_unit(a->trigger->metric);
+    const char *unit = trigger_metric_unit(trigger_of_activity(a)->metric);
+    if (a->result.in_flight.is_known)
+        workload_put_number(out, "; at most ", a->result.in_flight.value, " requests at once in one pod");
     if (a->result.activity.is_known) {
-        put_number(out, "; peak ", a->result.activity.value, " ");
+        workload_put_number(out, "; peak ", a->result.activity.value, " ");
         (void)buf_append_str(out, unit);
-        put_number(out, ", threshold ", a->trigger->activation, " ");
+        workload_put_number(out, ", threshold ", trigger_of_activity(a)->activation, " ");
         (void)buf_append_str(out, unit);
     }
     if (a->result.active_rule == SCALING_ACTIVE_ZERO && facts->scaled_object)
         (void)buf_printf(out, "; the ScaledObject has %" PRId64 " other triggers that may",
                          count_other_triggers(facts->scaled_object));
+    if (a->wake_text[0])
+        (void)buf_printf(out, "; %s", a->wake_text);
     (void)buf_append_char(out, '\n');
 }
 
@@ -246,9 +265,9 @@ static void put_outlook(const struct workload_facts *facts, const struct workloa
 static void put_hpa(const struct workload_facts *facts, const struct workload_answer *a, struct buf *out)
 {
     (void)buf_printf(out, "hpa      %s", type_name(a->hpa.type));
-    put_number(out, ", target ", a->hpa.target, "");
-    put_number(out, ", tolerance ", 100 * a->hpa.tolerance_up, " % up");
-    put_number(out, " and ", 100 * a->hpa.tolerance_down, " % down");
+    workload_put_number(out, ", target ", a->hpa.target, "");
+    workload_put_number(out, ", tolerance ", 100 * a->hpa.tolerance_up, " % up");
+    workload_put_number(out, " and ", 100 * a->hpa.tolerance_down, " % down");
     (void)buf_printf(out, " (%s)", hpa_state_sentence(facts->hpa_state));
     put_outlook(facts, a, out);
     if (a->value_error.class != ERR_NONE)
@@ -259,7 +278,7 @@ static void put_hpa(const struct workload_facts *facts, const struct workload_an
 static void put_maybe(struct buf *out, const char *before, struct scaling_maybe value)
 {
     if (value.is_known)
-        put_number(out, before, value.value, "");
+        workload_put_number(out, before, value.value, "");
     else
         (void)buf_printf(out, "%snone", before);
 }
@@ -270,19 +289,19 @@ static void put_device(const struct workload_device *wd, const char *unit, struc
                      wd->device->mig_profile[0] ? wd->device->mig_profile : wd->device->product,
                      scaling_reading_name(wd->counted.reading));
     if (wd->counted.reading == SCALING_READ_OK)
-        put_number(out, ", ", wd->counted.value, " ");
+        workload_put_number(out, ", ", wd->counted.value, " ");
     if (wd->counted.reading == SCALING_READ_OK)
         (void)buf_append_str(out, unit);
     if (wd->age_s >= 0) {
         (void)buf_append_str(out, ", read ");
-        put_age(out, wd->age_s);
+        workload_put_age(out, wd->age_s);
         (void)buf_append_str(out, " ago");
     }
     if (wd->counted.holders > 1)
         (void)buf_printf(out, ", shared by %u pods, %u of this workload", wd->counted.holders, wd->counted.own_holders);
     if (wd->counted.has_shares) {
-        put_number(out, ", own part ", wd->counted.share, "");
-        put_number(out, " of ", wd->counted.share_sum, "");
+        workload_put_number(out, ", own part ", wd->counted.share, "");
+        workload_put_number(out, " of ", wd->counted.share_sum, "");
     }
     (void)buf_append_str(out, wd->holder ? "\n" : ", simulated\n");
 }
@@ -300,13 +319,14 @@ static void put_pod(const struct workload_input *in, const char *unit, struct bu
         (void)buf_append_str(out, ", by its utilisation");
     if (in->counted && in->counted->condition_age_s.is_known) {
         (void)buf_append_str(out, in->counted->is_ready ? ", Ready for " : ", not Ready for ");
-        put_age(out, in->counted->condition_age_s.value);
+        workload_put_age(out, in->counted->condition_age_s.value);
     }
     if (in->counted && in->counted->missing_for_s > 0) {
         (void)buf_append_str(out, ", missing for ");
-        put_age(out, in->counted->missing_for_s);
+        workload_put_age(out, in->counted->missing_for_s);
     }
     (void)buf_printf(out, "%s%s\n", in->text[0] ? ": " : "", in->text);
+    workload_put_page(in, out);
     for (size_t i = 0; i < in->n_devices; i++)
         put_device(&in->devices[i], unit, out);
 }
@@ -354,10 +374,11 @@ static void put_pods(const struct workload_facts *facts, const struct workload_a
     size_t n = shown_pods(a);
     put_workload(facts, a, out);
     put_value(a, out);
+    workload_put_signals(a, out);
     put_active(facts, a, out);
     put_hpa(facts, a, out);
     for (size_t i = 0; i < n; i++)
-        put_pod(&a->inputs[i], trigger_metric_unit(a->trigger->metric), out);
+        put_pod(&a->inputs[i], trigger_metric_unit(trigger_of_pods(a)->metric), out);
     if (n < a->n_inputs)
         (void)buf_printf(out, "pod      and %zu more\n", a->n_inputs - n);
     put_places(a, out);
@@ -419,6 +440,8 @@ static void answer_json(const struct workload_answer *a, struct json *out)
         json_null(out);
     json_kv_string(out, "activeRule", has_active ? scaling_active_sentence(a->result.active_rule) : NULL);
     known_kv(out, "activity", a->result.activity);
+    known_kv(out, "mostRequests", a->result.in_flight);
+    json_kv_string(out, "wake", a->wake_text[0] ? a->wake_text : NULL);
     error_kv(out, "activeError", &a->active_error);
 }
 
@@ -551,6 +574,7 @@ static void pod_json(const struct workload_input *in, struct json *out)
     json_kv_bool(out, "isPreallocated", r->is_preallocated);
     json_kv_maybe(out, "group", p->group >= 0, (double)p->group);
     json_kv_string(out, "reason", in->text[0] ? in->text : NULL);
+    workload_page_json(in, out);
     json_key(out, "devices");
     json_array_begin(out);
     for (size_t i = 0; i < in->n_devices; i++)
@@ -600,6 +624,7 @@ void workload_explain_json(const struct workload_facts *facts, const struct work
     if (facts)
         workload_json(facts, answer, out);
     if (facts && has_pods(answer)) {
+        workload_signals_json(answer, out);
         interval_json(&answer->result, out);
         hpa_json(facts, answer, out);
         pods_json(answer, out);

@@ -30,9 +30,11 @@ struct workload_memory *workload_memory_new(const struct trigger *t)
     struct workload_memory *m = mem_new(struct workload_memory);
     m->trigger = trigger_ref((struct trigger *)(uintptr_t)t);
     m->pods = map_new(PODS_MAX, free_pod);
-    m->born_ns = -1;
+    m->born_ns = m->paged_ns = -1;
+    for (; m->n_parts < t->n_parts; m->n_parts++)
+        m->parts[m->n_parts] = workload_memory_new(t->parts[m->n_parts]);
     int source = trigger_metric_source(t->metric);
-    if (trigger_metric_is_engine(t->metric))
+    if (m->n_parts > 0 || trigger_metric_is_engine(t->metric))
         return m;
     add_want(m, source == TRIGGER_SOURCE_MEMORY_PERCENT ? SNAPSHOT_MEMORY_USED : (enum snapshot_field)source);
     if (workload_is_memory(t->metric) && t->scope == TRIGGER_WORKLOAD)
@@ -44,6 +46,8 @@ void workload_memory_free(struct workload_memory *m)
 {
     if (!m)
         return;
+    for (size_t i = 0; i < m->n_parts; i++)
+        workload_memory_free(m->parts[i]);
     map_free(m->pods);
     vec_fini(&m->places);
     trigger_unref(m->trigger);
@@ -59,6 +63,9 @@ int workload_ask(struct workload_memory *m, const struct workload_fleet *fleet, 
 {
     if (m->born_ns < 0)
         m->born_ns = now_ns;
+    for (size_t i = 0; i < m->n_parts; i++)
+        if (workload_ask(m->parts[i], fleet, now_ns, e) < 0)
+            return -1;
     for (size_t i = 0; i < m->n_asked; i++) {
         struct asked *a = &m->asked[i];
         int place = fleet->want(fleet->context, &a->want);
@@ -97,6 +104,7 @@ struct pod_memory *workload_pod_memory(struct workload_memory *m, const struct w
         known = mem_new(struct pod_memory);
         known->uid = mem_strdup(key);
         known->missing_since_ns = -1;
+        known->page_asked_ns = -1;
         map_put(m->pods, key, strlen(key), known);
     }
     known->look = m->looks;
@@ -165,13 +173,9 @@ void workload_watch_places(struct look *look)
         vec_push(&m->places, look->now_ns);
 }
 
-void workload_memory_look(struct workload_memory *m, const struct workload_facts *facts,
-                          const struct workload_fleet *fleet, int64_t now_ns)
+static void look_at_pods(struct workload_memory *m, const struct workload_facts *facts,
+                         const struct workload_fleet *fleet, int64_t now_ns)
 {
-    struct err e;
-    if (workload_ask(m, fleet, now_ns, &e) < 0 || m->trigger->scope != TRIGGER_WORKLOAD || m->n_asked == 0 || !facts ||
-        !facts->is_api_synced || !facts->is_known)
-        return;
     ARENA_AUTO struct arena arena;
     arena_init(&arena, LOOK_BYTES);
     struct look look = {.memory = m,
@@ -183,4 +187,19 @@ void workload_memory_look(struct workload_memory *m, const struct workload_facts
                         .rules = workload_rules(m->trigger, facts)};
     if (workload_observe(&look))
         forget_pods(m);
+}
+
+void workload_memory_look(struct workload_memory *m, const struct workload_facts *facts,
+                          const struct workload_fleet *fleet, int64_t now_ns)
+{
+    struct err e;
+    if (workload_ask(m, fleet, now_ns, &e) < 0 || m->trigger->scope != TRIGGER_WORKLOAD || !facts ||
+        !facts->is_api_synced || !facts->is_known)
+        return;
+    const char *why;
+    (void)workload_find_wake(m->trigger, facts, fleet, &why); /* it must not be first asked at the first question */
+    for (size_t i = 0; i < m->n_parts; i++)
+        look_at_pods(m->parts[i], facts, fleet, now_ns);
+    if (m->n_parts == 0)
+        look_at_pods(m, facts, fleet, now_ns);
 }

@@ -116,7 +116,7 @@ static struct scaling_pod pod_of(const struct workload_facts *facts, const struc
                                 .reading = SCALING_READ_MISSING};
 }
 
-static double ready_age(const struct scaling_pod *pod)
+double workload_ready_age_s(const struct scaling_pod *pod)
 {
     return fmax(0, pod->condition_age_s.is_known ? pod->condition_age_s.value : pod->created_age_s);
 }
@@ -126,7 +126,7 @@ static double ready_age(const struct scaling_pod *pod)
 enum { REASON_BYTES = 1024 };
 
 /* Words of agents and drivers are in it: what is no text must not reach a terminal or begin a line. */
-static const char *keep(const struct look *look, struct buf *text)
+const char *workload_keep_text(const struct look *look, struct buf *text)
 {
     char *kept = arena_strndup(look->arena, buf_cstr(text), text->len);
     for (char *c = kept; c && *c; c++)
@@ -231,7 +231,7 @@ static void explain_reading(const struct look *look, struct workload_input *inpu
         say_why(reason, trigger_metric_name(look->trigger->metric), &text);
     else
         (void)buf_append_str(&text, scaling_reading_sentence(reading));
-    input->text = keep(look, &text);
+    input->text = workload_keep_text(look, &text);
 }
 
 /* ---- what the devices say ---- */
@@ -263,10 +263,10 @@ static struct scaling_maybe load_of(const struct look *look, struct workload_inp
     return value.reading == SCALING_READ_OK ? known(value.value) : (struct scaling_maybe){.is_known = false};
 }
 
-/* Was the change to Ready that the API tells of the one that this hub saw? */
-static bool is_change_seen(const struct look *look, const struct workload_pod *p, double age_s)
+bool workload_is_change_seen(const struct look *look, const struct workload_pod *p, const struct scaling_pod *pod)
 {
-    return p->ready_seen_ns > 0 && fabs(seconds(look->now_ns - p->ready_seen_ns) - age_s) <= seen_within_s;
+    double seen_s = seconds(look->now_ns - p->ready_seen_ns);
+    return p->ready_seen_ns > 0 && fabs(seen_s - workload_ready_age_s(pod)) <= seen_within_s;
 }
 
 /* The mean since Ready, where it matters. Where the change was not seen it stays unknown: what scaling makes of it is a
@@ -275,7 +275,7 @@ static struct scaling_maybe since_ready(const struct look *look, struct workload
                                         const struct signal *signal, const struct scaling_pod *pod,
                                         struct scaling_device *scratch)
 {
-    if (!pod->is_ready || !is_change_seen(look, input->pod, ready_age(pod)))
+    if (!pod->is_ready || !workload_is_change_seen(look, input->pod, pod))
         return (struct scaling_maybe){.is_known = false};
     return load_of(look, input, signal, SPAN_SINCE_READY, scratch);
 }
@@ -284,7 +284,7 @@ static struct scaling_load read_load(const struct look *look, struct workload_in
                                      const struct scaling_pod *pod, struct scaling_device *scratch)
 {
     struct scaling_load load = {.peak = load_of(look, input, signal, SPAN_PEAK, scratch)};
-    bool is_fresh = pod->is_ready && ready_age(pod) < look->rules.window_s;
+    bool is_fresh = pod->is_ready && workload_ready_age_s(pod) < look->rules.window_s;
     load.window = load_of(look, input, signal, SPAN_WINDOW, scratch);
     load.since_ready = is_fresh ? since_ready(look, input, signal, pod, scratch) : load.window;
     return load;
@@ -294,7 +294,7 @@ static struct scaling_load read_load(const struct look *look, struct workload_in
  * with that of its devices: of a shared device it does not. */
 static void bound_fresh(const struct look *look, const struct workload_input *input, struct scaling_pod *pod)
 {
-    double age_s = ready_age(pod);
+    double age_s = workload_ready_age_s(pod);
     bool is_fresh = pod->is_ready && age_s < look->rules.window_s;
     if (!is_fresh || pod->load.since_ready.is_known || !pod->load.peak.is_known || is_shared(input) ||
         age_s > seconds(look->trigger->activation_window_ns))
@@ -307,7 +307,7 @@ static struct scaling_maybe memory_age(const struct look *look, const struct wor
                                        const struct scaling_pod *pod)
 {
     if (pod->is_ready)
-        return known(ready_age(pod));
+        return known(workload_ready_age_s(pod));
     return age_of(look->facts, p->ready_since_s > 0, p->ready_since_s);
 }
 
@@ -333,8 +333,51 @@ static bool holds_gpu(const struct workload_input *input, struct pod_memory *m, 
     return m->has_held || (input->node && !input->node->is_synced);
 }
 
+static struct scaling_maybe at_most(struct scaling_maybe value, double most)
+{
+    value.value = fmin(value.value, most);
+    return value;
+}
+
+/* In a profile that goes by pages, a pod whose page has no such signal, as when nothing waits: as a server whose memory
+ * says nothing. Its utilisation lets it shrink, never grow. 2.7 */
+static bool read_in_place_of_page(const struct look *look, size_t index, struct scaling_pod *pod)
+{
+    struct workload_input *input = &look->inputs[index];
+    const struct signal *signal = &look->signals[look->n_signals - 1]; /* utilisation, of all such profiles */
+    size_t n_held;
+    if (!workload_find_devices(look, index, &n_held))
+        return false;
+    struct scaling_device *scratch =
+        (struct scaling_device *)arena_alloc(look->arena, (input->n_devices + 1) * sizeof(*scratch));
+    if (!scratch)
+        return false;
+    struct scaling_pod_value value = {.reading = SCALING_READ_MISSING};
+    if (input->n_devices > 0)
+        workload_read_devices(look, input, signal, SPAN_WINDOW, scratch, &value);
+    for (size_t i = 0; i < input->n_devices; i++)
+        input->devices[i] = (struct workload_device){.node = input->devices[i].node,
+                                                     .device = input->devices[i].device,
+                                                     .holder = input->devices[i].holder,
+                                                     .counted = scratch[i],
+                                                     .age_s = -1};
+    pod->reading = value.reading;
+    pod->bound = known(look->rules.target);
+    if (value.reading != SCALING_READ_OK) {
+        explain_reading(look, input, pod->reading, n_held);
+        return true;
+    }
+    pod->load = read_load(look, input, signal, pod, scratch);
+    pod->load.window = at_most(pod->load.window, look->rules.target);
+    pod->load.since_ready = at_most(pod->load.since_ready, look->rules.target);
+    pod->load.in_flight = workload_in_flight(look, input->page);
+    return true;
+}
+
 static bool read_pod(const struct look *look, size_t index, struct scaling_pod *pod, struct pod_memory *m)
 {
+    if (look->mode == WORKLOAD_BY_PAGE)
+        return workload_read_page(look, index, pod, m) || read_in_place_of_page(look, index, pod);
     struct workload_input *input = &look->inputs[index];
     size_t n_held;
     if (!workload_find_devices(look, index, &n_held))
@@ -379,15 +422,20 @@ static void remember(const struct look *look, struct pod_memory *m, struct scali
     pod->last_good = m->last_good;
 }
 
-/* A member without a GPU, beside others of its group that have one (a leader that only coordinates), has no load that
+/* Has the pod what a replica of its group is measured by: a GPU, or the page that only leaders have? */
+static bool has_source(const struct look *look, const struct scaling_pod *all, size_t index)
+{
+    return look->mode == WORKLOAD_BY_PAGE ? look->facts->pods[index]->worker <= 0 : all[index].has_gpu;
+}
+
+/* A member that has it not, beside others of its group that have (a leader that only coordinates), has no load that
  * could be read. */
 static bool is_counted(const struct look *look, const struct scaling_pod *all, size_t index)
 {
-    const struct scaling_pod *pod = &all[index];
-    if (pod->group < 0 || pod->has_gpu)
+    if (all[index].group < 0 || has_source(look, all, index))
         return true;
     for (size_t i = 0; i < look->facts->n_pods; i++)
-        if (all[i].group == pod->group && all[i].has_gpu)
+        if (all[i].group == all[index].group && has_source(look, all, i))
             return false;
     return true;
 }
@@ -410,6 +458,21 @@ static bool keep_counted(struct look *look, struct scaling_pod *all, size_t n)
     return true;
 }
 
+/* What the API says of it, and its page. */
+static bool begin_pod(struct look *look, size_t index, struct scaling_pod *pod)
+{
+    struct workload_pod *p = look->facts->pods[index];
+    workload_pod_forget_marks(p, look->now_ns);
+    look->inputs[index] =
+        (struct workload_input){.pod = p,
+                                .node = p->node[0] ? look->fleet->find_node(look->fleet->context, p->node) : NULL,
+                                .text = "",
+                                .page_text = ""};
+    *pod = pod_of(look->facts, p);
+    return !workload_reads_pages(look->trigger) ||
+           workload_find_page(look, index, pod, workload_pod_memory(look->memory, p));
+}
+
 bool workload_observe(struct look *look)
 {
     const struct workload_facts *facts = look->facts;
@@ -420,13 +483,12 @@ bool workload_observe(struct look *look)
         return false;
     set_signals(look);
     look->memory->looks++;
+    for (size_t i = 0; i < n; i++)
+        if (!begin_pod(look, i, &all[i]))
+            return false;
+    workload_choose_mode(look);
     for (size_t i = 0; i < n; i++) {
-        struct workload_pod *p = facts->pods[i];
-        workload_pod_forget_marks(p, look->now_ns);
-        look->inputs[i] = (struct workload_input){
-            .pod = p, .node = p->node[0] ? look->fleet->find_node(look->fleet->context, p->node) : NULL, .text = ""};
-        all[i] = pod_of(facts, p);
-        struct pod_memory *m = workload_pod_memory(look->memory, p);
+        struct pod_memory *m = workload_pod_memory(look->memory, facts->pods[i]);
         if (!read_pod(look, i, &all[i], m))
             return false;
         remember(look, m, &all[i]);

@@ -17,12 +17,51 @@ static bool is_before_ready(const struct kube_pod *pod)
     return !was_ready;
 }
 
+/* Texts are kept while they say the same: this is done for each message of the API. */
+static void take_text(char **kept, const char *text)
+{
+    const char *said = text ? text : "";
+    if (*kept && strcmp(*kept, said) == 0)
+        return;
+    free(*kept);
+    *kept = mem_strdup(said);
+}
+
+static void free_ports(struct workload_pod *p)
+{
+    for (size_t i = 0; i < p->ports.len; i++)
+        free((char *)(uintptr_t)p->ports.items[i].name);
+    vec_fini(&p->ports);
+}
+
+static bool has_ports(const struct workload_pod *p, const struct kube_pod *pod)
+{
+    bool is_same = p->ports.len == pod->n_ports;
+    for (size_t i = 0; is_same && i < pod->n_ports; i++)
+        is_same =
+            p->ports.items[i].number == pod->ports[i].number && strcmp(p->ports.items[i].name, pod->ports[i].name) == 0;
+    return is_same;
+}
+
+static void take_place(struct workload_pod *p, const struct kube_pod *pod)
+{
+    take_text(&p->ip, pod->ip);
+    take_text(&p->annotated_port, pod->annotated_port);
+    take_text(&p->annotated_path, pod->annotated_path);
+    take_text(&p->annotated_scheme, pod->annotated_scheme);
+    if (has_ports(p, pod))
+        return;
+    free_ports(p);
+    for (size_t i = 0; i < pod->n_ports; i++) {
+        struct kube_port port = {.name = mem_strdup(pod->ports[i].name), .number = pod->ports[i].number};
+        vec_push(&p->ports, port);
+    }
+}
+
 static void take_facts(struct workload_pod *p, const struct kube_pod *pod)
 {
-    if (!p->node || strcmp(p->node, pod->node) != 0) {
-        free(p->node);
-        p->node = mem_strdup(pod->node);
-    }
+    take_text(&p->node, pod->node);
+    take_place(p, pod);
     p->phase = pod->phase;
     p->is_deleted = pod->meta.is_deleted;
     p->has_condition = pod->has_condition;
@@ -32,6 +71,7 @@ static void take_facts(struct workload_pod *p, const struct kube_pod *pod)
     p->condition_s = pod->condition_s;
     p->started_s = pod->started_s;
     p->group = pod->group < 0 ? -1 : pod->group;
+    p->worker = pod->worker;
     if (pod->is_ready)
         p->ready_since_s = pod->condition_s > 0 ? pod->condition_s : pod->meta.created_s;
 }
@@ -56,6 +96,11 @@ void workload_pod_free(struct workload_pod *p)
     free(p->name);
     free(p->uid);
     free(p->node);
+    free(p->ip);
+    free(p->annotated_port);
+    free(p->annotated_path);
+    free(p->annotated_scheme);
+    free_ports(p);
     vec_fini(&p->marks);
     free(p);
 }

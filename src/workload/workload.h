@@ -125,7 +125,29 @@ struct workload_input {
     const struct fleet_node *node;         /* NULL: not scheduled, or no agent of its node is known */
     struct workload_device *devices;
     size_t n_devices;
-    const char *text; /* why a reading is missing: the node, its agent, the driver; "" */
+    const char *text;                  /* why a reading is missing: the node, its agent, the driver, the page; "" */
+    const struct signals_feed *feed;   /* its page, where it is asked for; NULL */
+    const struct signals_answer *page; /* what that says of the signal; NULL */
+    const char *page_text;             /* why it says nothing, also where GPUs are read in its place; "" */
+};
+
+/* By what the pods of a workload are measured: X(id, name, sentence). */
+#define WORKLOAD_MODES(X)                                                                                              \
+    X(BY_GPU, "gpu", "by the GPUs that the pods hold")                                                                 \
+    X(BY_PAGE, "page", "by the pods' own metrics pages")
+enum workload_mode {
+#define X(id, name, sentence) WORKLOAD_##id,
+    WORKLOAD_MODES(X)
+#undef X
+};
+
+/* One of several signals of a trigger, as if it were the only one. */
+struct workload_part {
+    const struct trigger *trigger;
+    enum workload_mode mode;
+    struct scaling_rules rules;
+    struct scaling_result result;
+    const struct workload_input *inputs; /* as of the answer */
 };
 
 struct workload_answer {
@@ -133,12 +155,19 @@ struct workload_answer {
     int64_t now_ns;
     bool is_cluster; /* scope cluster: `cluster` below, no pods */
     /* scope workload */
+    enum workload_mode mode;
     struct scaling_rules rules;
     struct scaling_hpa hpa;
     struct scaling_result result;
     struct scaling_answer sent;
     const struct workload_input *inputs; /* in the arena, in the order of facts->pods */
     size_t n_inputs;
+    /* Of a trigger with several signals; result combines them, and mode, rules and inputs are those of the one that
+     * decided, or of the first. 0 and NULL of others. */
+    const struct workload_part *parts;
+    size_t n_parts;
+    enum scaling_wake wake; /* what wakeMetric says of demand, and in words; "" where there is none */
+    const char *wake_text;
     /* scope cluster */
     struct trigger_evaluation cluster;
     size_t n_nodes, n_silent_nodes; /* all, and those that never said what they have */

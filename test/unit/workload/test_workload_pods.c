@@ -607,7 +607,8 @@ static void test_scopes_and_metrics_that_are_not_the_hubs(void **state)
     assert_refused(node, ERR_FAILED_PRECONDITION, "point scalerAddress at an agent");
     WORLD engine;
     WORLD_INIT(engine, "profile", "vllm-queue-depth");
-    assert_refused(engine, ERR_FAILED_PRECONDITION, "vllm_queue_depth is read from an engine's page");
+    assert_refused(engine, ERR_FAILED_PRECONDITION,
+                   "vllm_queue_depth is read from the metrics pages of the workload's pods");
     WORLD full;
     WORLD_INIT(full, UTILIZATION_80);
     full.wants_max = 0;

@@ -15,6 +15,7 @@ enum {
     WORLD_HOLDERS = 32,
     WORLD_PODS = 32,
     WORLD_WANTS = 8,
+    WORLD_PAGES = 16,
     WORLD_ARENA_BYTES = 1 << 20,
 };
 static const double world_api_s = 1000000; /* the API's clock at now_ns 0 */
@@ -30,8 +31,23 @@ struct world_node {
     int64_t limits[WORLD_WANTS];
 };
 
+/* A metrics page of a server, as the hub's fetches know it. */
+struct world_page {
+    char url[64];
+    struct signals_reader *reader;
+    struct signals_history *history;
+    struct signals_feed feed;
+    char error[128];
+};
+
 struct world {
     int64_t now_ns;
+    bool has_pages; /* the fleet fetches pages: those below, each found by the address of its pod */
+    struct world_page pages[WORLD_PAGES];
+    size_t n_pages;
+    const char *page_why; /* why a page is not asked for; NULL */
+    uint16_t last_port;   /* of the pod that was asked for last: its first port, and the annotated path */
+    char last_path[32];
     struct world_node nodes[WORLD_NODES];
     const struct fleet_node *list[WORLD_NODES];
     size_t n_nodes;
@@ -74,10 +90,53 @@ static inline int world_want(void *context, const struct fleet_want *want)
     return (int)w->n_wants++;
 }
 
+static inline struct world_page *world_url(struct world *w, const char *url)
+{
+    for (size_t i = 0; i < w->n_pages; i++)
+        if (strcmp(w->pages[i].url, url) == 0)
+            return &w->pages[i];
+    assert_true(w->n_pages < WORLD_PAGES);
+    struct world_page *p = &w->pages[w->n_pages++];
+    (void)str_copy(p->url, sizeof(p->url), str_of(url));
+    p->history = signals_history_new();
+    p->feed =
+        (struct signals_feed){.url = p->url, .history = p->history, .error = p->error, .interval_ns = 5 * NS_PER_S};
+    return p;
+}
+
+static inline const struct signals_feed *world_find_page(void *context, const struct workload_place *place,
+                                                         const struct trigger *t, const char **ret_why)
+{
+    struct world *w = context;
+    char url[64];
+    (void)t;
+    (void)snprintf(url, sizeof(url), "http://%s:8000/metrics", place->ip);
+    w->last_port = place->n_ports ? place->ports[0].number : 0;
+    (void)str_copy(w->last_path, sizeof(w->last_path), str_of(place->annotated_path));
+    *ret_why = w->page_why;
+    return w->page_why ? NULL : &world_url(w, url)->feed;
+}
+
+static inline const struct signals_feed *world_find_endpoint(void *context, const char *url, const char *ns,
+                                                             const char *metric, const struct trigger *t,
+                                                             const char **ret_why)
+{
+    struct world *w = context;
+    (void)ns;
+    (void)metric;
+    (void)t;
+    *ret_why = w->page_why;
+    return w->page_why ? NULL : &world_url(w, url)->feed;
+}
+
 static inline struct workload_fleet world_fleet(struct world *w)
 {
-    return (struct workload_fleet){
-        .find_node = world_find_node, .nodes = world_nodes, .want = world_want, .context = w};
+    return (struct workload_fleet){.find_node = world_find_node,
+                                   .nodes = world_nodes,
+                                   .want = world_want,
+                                   .page = w->has_pages ? world_find_page : NULL,
+                                   .endpoint = w->has_pages ? world_find_endpoint : NULL,
+                                   .context = w};
 }
 
 static inline void world_init(struct world *w, struct metadata m)
@@ -105,6 +164,10 @@ static inline void world_fini(struct world *w)
 {
     for (size_t i = 0; i < w->facts.n_pods; i++)
         workload_pod_free(w->pods[i]);
+    for (size_t i = 0; i < w->n_pages; i++) {
+        signals_reader_free(w->pages[i].reader);
+        signals_history_free(w->pages[i].history);
+    }
     workload_memory_free(w->memory);
     trigger_unref(w->trigger);
     arena_fini(&w->arena);
