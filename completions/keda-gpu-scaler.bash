@@ -42,8 +42,6 @@ _keda_gpu_scaler()
     "agent --container-logs") _keda_gpu_scaler_files "$current" ;;
     "agent --engine-timeout") ;;
     "agent --engine-ca-file") _keda_gpu_scaler_files "$current" ;;
-    "agent --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
-    "agent --engine-key-file") _keda_gpu_scaler_files "$current" ;;
     "agent --endpoint-allow") ;;
     "agent --endpoint-deny") ;;
     "agent --node-name") ;;
@@ -77,10 +75,10 @@ _keda_gpu_scaler()
     "hub --shown-gpus") ;;
     "hub --engine-timeout") ;;
     "hub --engine-ca-file") _keda_gpu_scaler_files "$current" ;;
-    "hub --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
-    "hub --engine-key-file") _keda_gpu_scaler_files "$current" ;;
     "hub --endpoint-allow") ;;
     "hub --endpoint-deny") ;;
+    "hub --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
+    "hub --engine-key-file") _keda_gpu_scaler_files "$current" ;;
     "hub --engine-token-file") _keda_gpu_scaler_files "$current" ;;
     "hub --node-name") ;;
     "hub --tls-cert") _keda_gpu_scaler_files "$current" ;;
@@ -151,10 +149,10 @@ _keda_gpu_scaler()
     *)
         case "$command" in
         agent)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --engine-timeout --engine-ca-file --engine-cert-file --engine-key-file --engine-insecure --endpoint-allow --endpoint-deny --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --engine-timeout --engine-ca-file --engine-insecure --endpoint-allow --endpoint-deny --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         hub)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --agents --agents-tls --agents-tls-ca --agents-tls-cert --agents-tls-key --agents-tls-server-name --kubeconfig --service-name --service-namespace --hub-name --hpa-tolerance --simulated-gpus --shown-gpus --engine-timeout --engine-ca-file --engine-cert-file --engine-key-file --engine-insecure --endpoint-allow --endpoint-deny --engine-token-file --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --agents --agents-tls --agents-tls-ca --agents-tls-cert --agents-tls-key --agents-tls-server-name --kubeconfig --service-name --service-namespace --hub-name --hpa-tolerance --simulated-gpus --shown-gpus --engine-timeout --engine-ca-file --engine-insecure --endpoint-allow --endpoint-deny --engine-cert-file --engine-key-file --engine-token-file --engine-token-plain --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         explain)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --hub --timeout --output"

@@ -70,11 +70,21 @@ static const struct option_def hub_options[] = {
      .min = 0,
      .max = 100000},
     DAEMON_OPTIONS_ENDPOINTS,
+    {.name = "engine-cert-file",
+     .kind = OPTION_TEXT,
+     .fallback = "",
+     .metavar = "FILE",
+     .help = "own PEM certificate for https pages of pods that demand one"},
+    {.name = "engine-key-file", .kind = OPTION_TEXT, .fallback = "", .metavar = "FILE", .help = "PEM key of that"},
     {.name = "engine-token-file",
      .kind = OPTION_TEXT,
      .fallback = "",
      .metavar = "FILE",
-     .help = "bearer token for the pages of pods, read anew when it changes; never sent to endpoints"},
+     .help = "bearer token for https pages of pods, read anew when it changes; never sent to endpoints"},
+    {.name = "engine-token-plain",
+     .kind = OPTION_BOOL,
+     .fallback = "false",
+     .help = "send the token to http pages of pods too, where who listens on the way can read it"},
     DAEMON_OPTIONS_TLS,
     DAEMON_OPTIONS_REST,
 };
@@ -112,6 +122,22 @@ static int fill_agents(const struct option_set *set, struct hub_config *config, 
     return 0;
 }
 
+/* Who the hub is to the workloads' pods. */
+static int fill_engine(const struct option_set *set, struct engine_config *config, struct err *e)
+{
+    if (engine_config_from_options(set, config, e) < 0)
+        return -1;
+    config->cert_file = option_text_or_null(set, "engine-cert-file");
+    config->key_file = option_text_or_null(set, "engine-key-file");
+    config->token_file = option_text_or_null(set, "engine-token-file");
+    config->is_token_plain = option_bool(set, "engine-token-plain");
+    if (!config->cert_file != !config->key_file)
+        return err_set(e, ERR_INVALID_ARGUMENT, "--engine-cert-file and --engine-key-file only work together");
+    if (config->is_token_plain && !config->token_file)
+        return err_set(e, ERR_INVALID_ARGUMENT, "--engine-token-plain only works with --engine-token-file");
+    return 0;
+}
+
 static int fill_config(struct option_set *set, struct hub_config *config, struct err *e)
 {
     if (daemon_config_from_options(set, &config->daemon, e) < 0 || fill_agents(set, config, e) < 0)
@@ -120,9 +146,8 @@ static int fill_config(struct option_set *set, struct hub_config *config, struct
     if (num_parse_double(str_of(tolerance), &config->hpa_tolerance) < 0 || config->hpa_tolerance < 0 ||
         config->hpa_tolerance > 1)
         return err_set(e, ERR_INVALID_ARGUMENT, "--hpa-tolerance \"%s\": must be a number from 0 to 1", tolerance);
-    if (engine_config_from_options(set, &config->engine, e) < 0)
+    if (fill_engine(set, &config->engine, e) < 0)
         return -1;
-    config->engine.token_file = option_text_or_null(set, "engine-token-file");
     config->kubeconfig = option_text_or_null(set, "kubeconfig");
     config->service = option_text(set, "service-name");
     config->service_ns = option_text_or_null(set, "service-namespace");

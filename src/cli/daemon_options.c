@@ -196,8 +196,6 @@ int engine_config_from_options(const struct option_set *set, struct engine_confi
     *e = (struct err){.class = ERR_NONE};
     const char *cluster = getenv("KUBERNETES_SERVICE_HOST");
     *config = (struct engine_config){.ca_file = option_text_or_null(set, "engine-ca-file"),
-                                     .cert_file = option_text_or_null(set, "engine-cert-file"),
-                                     .key_file = option_text_or_null(set, "engine-key-file"),
                                      .is_insecure = option_bool(set, "engine-insecure"),
                                      .timeout_ns = option_duration(set, "engine-timeout"),
                                      .has_cluster_dns = cluster && *cluster};
@@ -205,8 +203,6 @@ int engine_config_from_options(const struct option_set *set, struct engine_confi
     config->deny = e->class == ERR_NONE ? ranges(set, "endpoint-deny", denied, e) : NULL;
     if (e->class != ERR_NONE)
         return -1;
-    if (!config->cert_file != !config->key_file)
-        return err_set(e, ERR_INVALID_ARGUMENT, "--engine-cert-file and --engine-key-file only work together");
     if (config->ca_file && config->is_insecure)
         return err_set(e, ERR_INVALID_ARGUMENT, "--engine-ca-file has no meaning with --engine-insecure");
     return 0;

@@ -81,16 +81,6 @@
          .fallback = "",                                                                                               \
          .metavar = "FILE",                                                                                            \
          .help = "PEM certificates that those of https pages are signed by, instead of the system's"},                 \
-        {.name = "engine-cert-file",                                                                                   \
-         .kind = OPTION_TEXT,                                                                                          \
-         .fallback = "",                                                                                               \
-         .metavar = "FILE",                                                                                            \
-         .help = "own PEM certificate for https pages that demand one"},                                               \
-        {.name = "engine-key-file",                                                                                    \
-         .kind = OPTION_TEXT,                                                                                          \
-         .fallback = "",                                                                                               \
-         .metavar = "FILE",                                                                                            \
-         .help = "PEM key of that"},                                                                                   \
         {.name = "engine-insecure",                                                                                    \
          .kind = OPTION_BOOL,                                                                                          \
          .fallback = "false",                                                                                          \

@@ -4,6 +4,7 @@
 #define DAEMON_DAEMON_H
 
 #include "base/base.h"
+#include "engine/engine.h"
 #include "exporter/exporter.h"
 #include "http/http.h"
 #include "log/log.h"
@@ -99,6 +100,35 @@ bool daemon_is_draining(const struct daemon *d);
 void daemon_end(struct daemon *d, int exit_code);
 /* Runs until a signal, or daemon_end, ends it. Returns the exit code. */
 int daemon_run(struct daemon *d);
+
+/* ---- pages of inference engines ---- */
+
+/* An engine of this daemon's loop, and how the endpoints are called that triggers name. */
+struct daemon_engines;
+/* config->loop and ->metrics are not looked at; metrics outlive it. NULL and the engine's error. */
+struct daemon_engines *daemon_engines_new(struct daemon *d, const struct engine_config *config, struct metrics *metrics,
+                                          struct err *e);
+/* Accepts NULL. Before the daemon's loop, after whoever waits for a page. */
+void daemon_engines_free(struct daemon_engines *engines);
+struct engine *daemon_engines_engine(const struct daemon_engines *engines);
+/* How often a page must be read for the trigger's windows. */
+int64_t daemon_engines_interval_ns(const struct trigger *t);
+/* engine_page; NULL with the reason, static text. */
+const struct signals_feed *daemon_engines_page(struct daemon_engines *engines, const struct engine_want *want,
+                                               const char **ret_why);
+struct daemon_endpoint {
+    const char *url, *ns; /* as the user wrote it, and the namespace of the ScaledObject */
+    const char *metric;   /* that the user named; "" none */
+    const struct trigger *trigger;
+};
+/* The page of an endpoint, fetched from now on as often as the trigger needs. NULL and the reason, valid until the next
+ * call. */
+const struct signals_feed *daemon_engines_endpoint(struct daemon_engines *engines, const struct daemon_endpoint *asked,
+                                                   const char **ret_why);
+/* engine_ask for the endpoint that the trigger measures; NULL: there is none, or its page cannot be asked for, and
+ * `done` is not called. */
+struct engine_ask *daemon_engines_ask(struct daemon_engines *engines, const struct trigger *t, const char *ns,
+                                      void (*done)(void *context), void *context);
 
 /* A `metrics:` entry as what /metrics shows under its name. */
 struct daemon_entry {

@@ -140,9 +140,27 @@ static void explain(void *context, const struct service_question *question, cons
     workload_explain_json(facts.ns ? &facts : NULL, &detail->answer, json);
 }
 
+/* ---- what an answer waits for ---- */
+
+/* Scope cluster measures the page itself, as reference A.12 18 and 19 want it: not older than the question. The pages
+ * of pods are read all the time. */
+static struct service_wait *prepare(void *context, const struct service_question *question,
+                                    void (*ready)(void *ready_context), void *ready_context)
+{
+    const struct hub *h = context;
+    return (struct service_wait *)daemon_engines_ask(h->engines, question->trigger, question->ns, ready, ready_context);
+}
+
+static void cancel(void *context, struct service_wait *wait)
+{
+    (void)context;
+    engine_ask_cancel((struct engine_ask *)wait);
+}
+
 struct service_evaluator hub_evaluator(struct hub *h)
 {
-    return (struct service_evaluator){.answer = answer, .explain = explain, .context = h};
+    return (struct service_evaluator){
+        .prepare = prepare, .cancel = cancel, .answer = answer, .explain = explain, .context = h};
 }
 
 const struct hub_answer *hub_look(struct hub *h, struct cluster_workload *w, struct workload_memory *m,

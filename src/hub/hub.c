@@ -155,6 +155,7 @@ static void on_hangup(void *context)
     struct hub *h = context;
     if (h->agent_tls)
         net_tls_reload(h->agent_tls);
+    engine_reload(daemon_engines_engine(h->engines));
 }
 
 /* True once, true for ever: a hub that leaves the Service for want of agents takes the spec and the fallback away. */
@@ -176,6 +177,7 @@ static void verbose(void *context, struct buf *out)
         up += nodes[i]->state == FLEET_NODE_UP;
     (void)buf_printf(out, "[%c]agents %zu of %zu up (information only)\n", up == n ? '+' : '-', up, n);
     cluster_write_state(h->cluster, out);
+    engine_write_state(daemon_engines_engine(h->engines), out);
 }
 
 static void want_shown(struct hub *h)
@@ -255,6 +257,7 @@ static int start_fleet(struct hub *h, struct err *e)
                                                 .changed = on_node,
                                                 .context = h});
     h->nodes = (struct workload_fleet){.find_node = find_node, .nodes = all_nodes, .want = want, .context = h};
+    hub_add_engines(h);
     want_shown(h); /* before streams are opened */
     return 0;
 }
@@ -284,7 +287,8 @@ static int start(struct hub *h, struct err *e)
     h->start_ns = net_now_ns(h->loop);
     h->logged_states = map_new(LOGGED_MAX, NULL);
     build_service(h);
-    if (start_fleet(h, e) < 0 || start_kube(h, e) < 0 || !(h->agents = hub_agents_new(h, e)))
+    h->engines = daemon_engines_new(h->daemon, &h->config->engine, h->metrics, e);
+    if (!h->engines || start_fleet(h, e) < 0 || start_kube(h, e) < 0 || !(h->agents = hub_agents_new(h, e)))
         return -1;
     hub_add_pages(h);
     h->second = net_timer_new(h->loop, on_second, h);
@@ -299,6 +303,7 @@ static void stop(struct hub *h)
         daemon_close(h->daemon);
     hub_agents_free(h->agents);
     cluster_free(h->cluster);
+    daemon_engines_free(h->engines);
     kube_free(h->kube);
     fleet_free(h->fleet);
     if (h->logged_states)

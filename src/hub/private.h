@@ -27,6 +27,8 @@ struct hub {
     struct fleet *fleet;
     struct workload_fleet nodes; /* how workload/ sees the fleet */
     struct cluster *cluster;
+    struct daemon_engines *engines;
+    struct err no_page; /* why the last pod asked for has none */
     struct hub_agents *agents;
     struct hub_entries *entries; /* of the `metrics:` list in force */
     struct net_tls *agent_tls;
@@ -57,6 +59,11 @@ struct service_evaluator hub_evaluator(struct hub *h);
  */
 const struct hub_answer *hub_look(struct hub *h, struct cluster_workload *w, struct workload_memory *m,
                                   struct arena *arena);
+
+/* ---- engines.c: pages of pods and endpoints ---- */
+
+/* Where workload/ finds them, beside the nodes. */
+void hub_add_engines(struct hub *h);
 
 /* ---- agents.c: where agents are found ---- */
 

@@ -63,10 +63,11 @@ def endpoint_ranges():
                          (("--endpoint-allow=10.0.0.0/8", "--endpoint-deny=kube-system"), ("--endpoint-deny", "kube-system")),
                          (("--endpoint-deny", "10.0.0.1/8"), ("--endpoint-deny", "10.0.0.1/8")),
                          (("--engine-timeout", "1m"), ("--engine-timeout", "100ms to 3s")),
-                         (("--engine-cert-file", "x.pem"), ("--engine-cert-file", "--engine-key-file")),
                          (("--engine-ca-file", "x.pem", "--engine-insecure"), ("--engine-ca-file", "--engine-insecure"))):
         for command in ("agent", "hub"):
             fails(2, *words, arguments=(command, *flags))
+    fails(2, "--engine-cert-file", "--engine-key-file", arguments=("hub", "--engine-cert-file", "x.pem"))
+    fails(2, "--engine-token-plain", "--engine-token-file", arguments=("hub", "--engine-token-plain"))
 
 
 @test("the file can come from the environment")
