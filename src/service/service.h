@@ -9,12 +9,23 @@
 #include "snapshot/snapshot.h"
 #include "trigger/trigger.h"
 
+struct service_question;
+/* Something that an answer waits for. */
+struct service_wait;
+
 /* Where snapshots come from: the newest one, borrowed until the callback returns to the loop; NULL before the first.
  * And the clock that their ages are taken by: the loop's, read once a turn. */
 struct service_source {
     const struct snapshot *(*current)(void *context);
     int64_t (*now_ns)(void *context);
     void *context;
+    /* Pages of engines that triggers name (trigger_endpoint), for the evaluator of snapshots. All NULL: this program
+     * fetches none. prepare and cancel as those of the evaluator; page: how it stands now, valid until the next turn,
+     * NULL and *ret_why where it cannot be asked. */
+    struct service_wait *(*prepare)(void *context, const struct service_question *question,
+                                    void (*ready)(void *ready_context), void *ready_context);
+    void (*cancel)(void *context, struct service_wait *wait);
+    const struct signals_feed *(*page)(void *context, const struct service_question *question, const char **ret_why);
 };
 
 /* What is asked about a trigger, and who asks ("GetMetrics", "IsActive", ...). */
@@ -33,9 +44,6 @@ struct service_answer {
     struct err active_error; /* what IsActive answers instead */
     const void *detail;      /* the evaluator's own, in the arena; of snapshots: a struct trigger_evaluation */
 };
-
-/* Something that an answer waits for. */
-struct service_wait;
 
 /* Who turns questions into answers. */
 struct service_evaluator {

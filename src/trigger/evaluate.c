@@ -1,15 +1,13 @@
 /* A trigger on a snapshot, in scopes node and cluster: which devices count, what each reads, what missing ones stand
  * for, and from that the value and the activity, as far as they are asked for (scaling-semantics 2.1, 3, 4). What is
  * decided here is put into sentences by say.c. */
-#include "trigger/trigger.h"
+#include "trigger/evaluate.h"
 
 #include "trigger/facts.h"
 #include "trigger/say.h"
 
 #include <math.h>
 #include <string.h>
-
-#define VALUE_MAX 1e12
 
 enum { LISTED_MAX = 8 };
 
@@ -136,7 +134,7 @@ static size_t select_devices(const struct evaluator *ev)
 
 /* ---- refusals ---- */
 
-static int refuse_elsewhere(const struct trigger *t, struct err *e)
+int trigger_refuse_elsewhere(const struct trigger *t, struct err *e)
 {
     if (t->is_for_hub || t->scope == TRIGGER_WORKLOAD)
         return err_set(
@@ -144,10 +142,6 @@ static int refuse_elsewhere(const struct trigger *t, struct err *e)
             "scope %s is measured by the hub, this program sees one node: point scalerAddress at the hub, or "
             "set scope: node",
             trigger_scope_name(t->scope));
-    if (trigger_metric_is_engine(t->metric))
-        return err_set(e, ERR_FAILED_PRECONDITION,
-                       "metric type %s is read from an engine's page, which this version does not fetch",
-                       trigger_metric_name(t->metric));
     return 0;
 }
 
@@ -253,7 +247,7 @@ static int decide_value(const struct evaluator *ev, struct err *e)
     }
     double value = ev->t->on_missing == TRIGGER_MISSING_CONSERVATIVE ? add_missing(ev, missing, values, n)
                                                                      : scaling_aggregate(ev->t->aggregation, values, n);
-    if (!isfinite(value) || value < 0 || value > VALUE_MAX)
+    if (!isfinite(value) || value < 0 || value > TRIGGER_VALUE_MAX)
         return err_set(e, ERR_INTERNAL, "%s of %s is %g, no value that KEDA can take",
                        scaling_aggregation_name(ev->t->aggregation), trigger_metric_name(ev->t->metric), value);
     ret->value = value;
@@ -273,7 +267,8 @@ static int decide_activity(const struct evaluator *ev, struct err *e)
     bool is_unknown = trigger_has_unknown(ret);
     if (ret->n_in_state[TRIGGER_INPUT_MEASURED] == 0 && !is_unknown)
         return trigger_refuse_absent(ret, e); /* nothing here can tell: the same error as the value's */
-    ret->is_active = ret->activity > ev->t->activation || is_unknown;
+    ret->is_above = ret->activity > ev->t->activation;
+    ret->is_active = ret->is_above || is_unknown;
     return 0;
 }
 
@@ -283,8 +278,12 @@ static int decide_activity(const struct evaluator *ev, struct err *e)
 static int read_devices(const struct evaluator *ev, struct err *e)
 {
     struct trigger_evaluation *ret = ev->ret;
-    if (refuse_elsewhere(ev->t, e) < 0)
+    if (trigger_refuse_elsewhere(ev->t, e) < 0)
         return -1;
+    if (trigger_metric_is_engine(ev->t->metric))
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "metric type %s is read from an engine's page, which this program does not fetch",
+                       trigger_metric_name(ev->t->metric));
     if (ev->source->n == 0)
         return err_set(e, ERR_UNAVAILABLE, "%s", ev->source->none);
     size_t n = select_devices(ev);
@@ -297,8 +296,8 @@ static int read_devices(const struct evaluator *ev, struct err *e)
     return 0;
 }
 
-/* Everything but the texts of errors, which are read where there is an error only. */
-static void begin(const struct trigger *t, int64_t now_ns, enum trigger_question asked, struct trigger_evaluation *ret)
+void trigger_evaluation_begin(const struct trigger *t, int64_t now_ns, enum trigger_question asked,
+                              struct trigger_evaluation *ret)
 {
     memset(ret, 0, offsetof(struct trigger_evaluation, value_error));
     ret->trigger = t;
@@ -325,14 +324,14 @@ static void evaluate(const struct trigger *t, const struct trigger_source *sourc
     if (ev->t->is_always_active) {
         ret->active_error.class = ERR_NONE;
         ret->active_error.text[0] = '\0';
-        ret->is_active = true;
+        ret->is_active = ret->is_above = true;
     }
 }
 
 void trigger_evaluate_devices(const struct trigger *t, const struct trigger_source *source, int64_t now_ns,
                               enum trigger_question asked, struct arena *arena, struct trigger_evaluation *ret)
 {
-    begin(t, now_ns, asked, ret);
+    trigger_evaluation_begin(t, now_ns, asked, ret);
     evaluate(t, source, arena, ret);
 }
 
@@ -462,7 +461,7 @@ void trigger_evaluate(const struct trigger *t, const struct snapshot *s, int64_t
         say_no_devices(s, now_ns, &none);
         source.none = buf_cstr(&none);
     }
-    begin(t, now_ns, asked, ret);
+    trigger_evaluation_begin(t, now_ns, asked, ret);
     ret->snapshot = s; /* what sentences know of the driver */
     evaluate(t, &source, arena, ret);
 }

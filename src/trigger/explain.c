@@ -11,11 +11,48 @@ static void duration_kv(struct json *out, const char *key, int64_t ns)
     json_kv_double(out, key, (double)ns / (double)NS_PER_S);
 }
 
+/* What is said only of triggers that read engines' pages. */
+static void engine_json(const struct trigger *t, struct json *out)
+{
+    if (t->engine_metric[0])
+        json_kv_string(out, "engineMetric", t->engine_metric);
+    if (trigger_endpoint_hint(t))
+        json_kv_string(out, "endpoint", trigger_endpoint_hint(t));
+    if (t->prefers_engine)
+        json_kv_bool(out, "prefersEngine", true);
+    if (!t->wake_endpoint[0])
+        return;
+    json_kv_string(out, "wakeEndpoint", t->wake_endpoint);
+    json_kv_string(out, "wakeMetric", t->wake_metric);
+}
+
+static void parts_json(const struct trigger *t, struct json *out)
+{
+    if (t->n_parts == 0)
+        return;
+    json_key(out, "parts");
+    json_array_begin(out);
+    for (size_t i = 0; i < t->n_parts; i++) {
+        const struct trigger *part = t->parts[i];
+        json_object_begin(out);
+        json_kv_string(out, "metricType", trigger_metric_name(part->metric));
+        json_kv_string(out, "unit", trigger_unit(part));
+        json_kv_double(out, "target", part->target);
+        json_kv_double(out, "activationThreshold", part->activation);
+        if (part->engine_metric[0])
+            json_kv_string(out, "engineMetric", part->engine_metric);
+        json_object_end(out);
+    }
+    json_array_end(out);
+}
+
 void trigger_describe_json(const struct trigger *t, struct json *out)
 {
     json_kv_string(out, "metricName", t->metric_name);
-    json_kv_string(out, "metricType", trigger_metric_name(t->metric));
-    json_kv_string(out, "unit", trigger_metric_unit(t->metric));
+    char types[TRIGGER_TYPES_MAX];
+    trigger_show_types(t, types);
+    json_kv_string(out, "metricType", types);
+    json_kv_string(out, "unit", trigger_unit(t));
     json_kv_string(out, "profile", t->profile[0] ? t->profile : NULL);
     json_kv_string(out, "scope", trigger_scope_name(t->scope));
     json_kv_string(out, "aggregation", scaling_aggregation_name(t->aggregation));
@@ -27,6 +64,8 @@ void trigger_describe_json(const struct trigger *t, struct json *out)
     json_kv_string(out, "gpuProduct", t->gpu_product[0] ? t->gpu_product : NULL);
     duration_kv(out, "windowSeconds", t->window_ns);
     duration_kv(out, "activationWindowSeconds", t->activation_window_ns);
+    engine_json(t, out);
+    parts_json(t, out);
 }
 
 static void error_json(const struct err *e, struct json *out)
@@ -87,6 +126,12 @@ void trigger_explain_members(const struct trigger_evaluation *evaluation, struct
     trigger_explain(evaluation, &said);
     trigger_describe_json(evaluation->trigger, out);
     result_json(evaluation, &said, out);
+    if (evaluation->feed) {
+        json_key(out, "page");
+        json_object_begin(out);
+        trigger_page_members(evaluation->feed, &evaluation->page, out);
+        json_object_end(out);
+    }
     json_key(out, "inputs");
     json_array_begin(out);
     for (size_t i = 0; i < shown_inputs(evaluation); i++)
@@ -108,14 +153,42 @@ void trigger_explain_json(const struct trigger_evaluation *evaluation, struct js
     json_object_end(out);
 }
 
-void trigger_describe_text(const struct trigger *t, struct buf *out)
+/* "requests_waiting", "engine_metric my_queue"; of several metric types "a,b". */
+static void say_measured(const struct trigger *t, struct buf *out)
+{
+    char types[TRIGGER_TYPES_MAX];
+    trigger_show_types(t, types);
+    (void)buf_printf(out, "%s%s%s", types, t->engine_metric[0] ? " " : "", t->engine_metric);
+}
+
+static void say_limits(const struct trigger *t, struct buf *out)
 {
     char target[TRIGGER_VALUE_TEXT_MAX], activation[TRIGGER_VALUE_TEXT_MAX];
-    trigger_show_value(target, t->target, trigger_metric_unit(t->metric));
-    trigger_show_value(activation, t->activation, trigger_metric_unit(t->metric));
-    (void)buf_printf(out, "trigger  %s: %s of %s in scope %s, target %s, active above %s%s%s\n", t->metric_name,
-                     scaling_aggregation_name(t->aggregation), trigger_metric_name(t->metric),
-                     trigger_scope_name(t->scope), target, activation, t->profile[0] ? ", profile " : "", t->profile);
+    trigger_show_value(target, t->target, trigger_unit(t));
+    trigger_show_value(activation, t->activation, trigger_unit(t));
+    bool is_any = trigger_metric_is_engine(t->metric) && !t->has_activation;
+    (void)buf_printf(out, ", target %s, active %s%s", target, is_any ? "with any request" : "above ",
+                     is_any ? "" : activation);
+}
+
+void trigger_describe_text(const struct trigger *t, struct buf *out)
+{
+    (void)buf_printf(out, "trigger  %s: ", t->metric_name);
+    if (!trigger_endpoint(t))
+        (void)buf_printf(out, "%s of ", scaling_aggregation_name(t->aggregation));
+    say_measured(t, out);
+    (void)buf_printf(out, "%s in scope %s", trigger_endpoint(t) ? " of one page" : "", trigger_scope_name(t->scope));
+    if (t->n_parts > 0)
+        (void)buf_append_str(out, ", target 100 % of their targets, active with any of them");
+    else
+        say_limits(t, out);
+    (void)buf_printf(out, "%s%s\n", t->profile[0] ? ", profile " : "", t->profile);
+    for (size_t i = 0; i < t->n_parts; i++) {
+        (void)buf_append_str(out, "part     ");
+        say_measured(t->parts[i], out);
+        say_limits(t->parts[i], out);
+        (void)buf_append_char(out, '\n');
+    }
 }
 
 static void result_text(const struct trigger_evaluation *ev, const struct trigger_explanation *said, struct buf *out)
@@ -154,6 +227,11 @@ void trigger_explain_text(const struct trigger_evaluation *evaluation, struct bu
     trigger_explain(evaluation, &said);
     trigger_describe_text(evaluation->trigger, out);
     result_text(evaluation, &said, out);
+    if (evaluation->feed) {
+        (void)buf_append_str(out, "page     ");
+        trigger_say_page(evaluation->feed, &evaluation->page, out);
+        (void)buf_append_char(out, '\n');
+    }
     for (size_t i = 0; i < shown_inputs(evaluation); i++)
         input_text(&evaluation->inputs[i], trigger_metric_unit(evaluation->trigger->metric), out);
     if (shown_inputs(evaluation) < evaluation->n_inputs)

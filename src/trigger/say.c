@@ -2,6 +2,7 @@
  * nothing: the facts are evaluate.c's, and no sentence is made before somebody wants it. */
 #include "trigger/say.h"
 
+#include "trigger/evaluate.h"
 #include "trigger/text.h"
 
 #include <string.h>
@@ -282,6 +283,14 @@ static void say_activity(const struct trigger_evaluation *ev, char rule[TRIGGER_
     trigger_fit(rule, str_of(buf_cstr(&text)));
 }
 
+/* The page was read before, and the newest try to read it failed. */
+static void warn_of_page(const struct trigger_evaluation *ev, struct trigger_explanation *ret)
+{
+    bool is_read = ev->feed && ev->value_error.class == ERR_NONE && ev->active_error.class == ERR_NONE;
+    if (is_read && ev->feed->error[0])
+        WARN(ret, "the last try to read page %s failed: %s", ev->feed->url, ev->feed->error);
+}
+
 void trigger_explain(const struct trigger_evaluation *evaluation, struct trigger_explanation *ret)
 {
     const struct trigger *t = evaluation->trigger;
@@ -293,12 +302,17 @@ void trigger_explain(const struct trigger_evaluation *evaluation, struct trigger
         WARN(ret, "%s", t->warnings[i]); /* there is always room for what this evaluation has to say */
     warn_of_unsupported(evaluation, ret);
     warn_of_missing(evaluation, ret);
-    if (has_value) {
+    warn_of_page(evaluation, ret);
+    if (has_value && evaluation->feed) {
+        trigger_say_page_rule(evaluation, ret->rule);
+    } else if (has_value) {
         warn_of_percentile(evaluation, ret);
         say_rule(evaluation, ret->rule);
     }
     if (has_active && t->is_always_active)
         trigger_fit(ret->active_rule, str_of("profile training is always active in scope node"));
+    else if (has_active && evaluation->feed)
+        trigger_say_page_activity(evaluation, ret->active_rule);
     else if (has_active)
         say_activity(evaluation, ret->active_rule);
 }

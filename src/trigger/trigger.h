@@ -278,12 +278,13 @@ struct trigger_evaluation {
     enum trigger_question asked;     /* the other answer is not there */
     double value;                    /* finite, 0 <= value <= 1e12, where value_error.class is NONE */
     bool is_active;                  /* where active_error.class is NONE */
+    bool is_above;                   /* active by measurement, not because something is unknown */
     double activity;                 /* what was compared with the activation threshold; < 0 unknown */
     struct trigger_input *inputs;    /* in the arena */
     size_t n_inputs, n_in_state[TRIGGER_INPUT_STATES];
+    const struct signals_feed *feed; /* of an engine's page; NULL */
     struct err value_error;          /* what GetMetrics answers instead */
     struct err active_error;         /* what IsActive answers instead */
-    const struct signals_feed *feed; /* of an engine's page; NULL */
     struct signals_answer page;      /* what it said, where feed is there */
 };
 
@@ -303,6 +304,9 @@ const char *trigger_endpoint_hint(const struct trigger *t);
  * rate or latency is 0, as the reference's is. */
 void trigger_evaluate_page(const struct trigger *t, const struct signals_feed *feed, const char *why, int64_t now_ns,
                            enum trigger_question asked, struct trigger_evaluation *ret);
+/* A page as it stands, for explanations: the members of an object without its braces, and a line without its end. */
+void trigger_page_members(const struct signals_feed *feed, const struct signals_answer *page, struct json *out);
+void trigger_say_page(const struct signals_feed *feed, const struct signals_answer *page, struct buf *out);
 
 /* Devices from elsewhere than one snapshot: of many nodes. Those of one GPU instance stand side by side. */
 struct trigger_source {
