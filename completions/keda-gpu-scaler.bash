@@ -22,7 +22,7 @@ _keda_gpu_scaler()
         hpaMetricType) words="AverageValue Value" ;;
         esac
     elif [ -z "$command" ]; then
-        words="agent hub explain get check top demo call probe gpu-metrics version completion help --help --version"
+        words="agent hub explain get check top demo call probe cert gpu-metrics version completion help --help --version"
     else
     case "$command $name" in
     "agent --port") ;;
@@ -42,6 +42,8 @@ _keda_gpu_scaler()
     "agent --container-logs") _keda_gpu_scaler_files "$current" ;;
     "agent --engine-timeout") ;;
     "agent --engine-ca-file") _keda_gpu_scaler_files "$current" ;;
+    "agent --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
+    "agent --engine-key-file") _keda_gpu_scaler_files "$current" ;;
     "agent --endpoint-allow") ;;
     "agent --endpoint-deny") ;;
     "agent --node-name") ;;
@@ -75,10 +77,10 @@ _keda_gpu_scaler()
     "hub --shown-gpus") ;;
     "hub --engine-timeout") ;;
     "hub --engine-ca-file") _keda_gpu_scaler_files "$current" ;;
-    "hub --endpoint-allow") ;;
-    "hub --endpoint-deny") ;;
     "hub --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
     "hub --engine-key-file") _keda_gpu_scaler_files "$current" ;;
+    "hub --endpoint-allow") ;;
+    "hub --endpoint-deny") ;;
     "hub --engine-token-file") _keda_gpu_scaler_files "$current" ;;
     "hub --node-name") ;;
     "hub --tls-cert") _keda_gpu_scaler_files "$current" ;;
@@ -139,6 +141,17 @@ _keda_gpu_scaler()
     "probe --tls-cert") _keda_gpu_scaler_files "$current" ;;
     "probe --tls-key") _keda_gpu_scaler_files "$current" ;;
     "probe --tls-server-name") ;;
+    "cert --name") ;;
+    "cert --common-name") ;;
+    "cert --out-dir") _keda_gpu_scaler_files "$current" ;;
+    "cert --secret") ;;
+    "cert --ca-secret") ;;
+    "cert --namespace") ;;
+    "cert --kubeconfig") _keda_gpu_scaler_files "$current" ;;
+    "cert --validity") ;;
+    "cert --ca-validity") ;;
+    "cert --renew-before") ;;
+    "cert --timeout") ;;
     "gpu-metrics --format") words="table json csv" ;;
     "gpu-metrics --interval") ;;
     "gpu-metrics --device") ;;
@@ -149,10 +162,10 @@ _keda_gpu_scaler()
     *)
         case "$command" in
         agent)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --engine-timeout --engine-ca-file --engine-insecure --endpoint-allow --endpoint-deny --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --engine-timeout --engine-ca-file --engine-cert-file --engine-key-file --engine-insecure --endpoint-allow --endpoint-deny --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         hub)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --agents --agents-tls --agents-tls-ca --agents-tls-cert --agents-tls-key --agents-tls-server-name --kubeconfig --service-name --service-namespace --hub-name --hpa-tolerance --simulated-gpus --shown-gpus --engine-timeout --engine-ca-file --engine-insecure --endpoint-allow --endpoint-deny --engine-cert-file --engine-key-file --engine-token-file --engine-token-plain --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --agents --agents-tls --agents-tls-ca --agents-tls-cert --agents-tls-key --agents-tls-server-name --kubeconfig --service-name --service-namespace --hub-name --hpa-tolerance --simulated-gpus --shown-gpus --engine-timeout --engine-ca-file --engine-cert-file --engine-key-file --engine-insecure --endpoint-allow --endpoint-deny --engine-token-file --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         explain)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --hub --timeout --output"
@@ -177,6 +190,9 @@ _keda_gpu_scaler()
         probe)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --service --http --timeout --tls --tls-ca --tls-cert --tls-key --tls-server-name --insecure"
             ;;
+        cert)
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --name --common-name --out-dir --secret --ca-secret --namespace --kubeconfig --validity --ca-validity --renew-before --timeout"
+            ;;
         gpu-metrics)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --format --interval --device --env --quiet --dry-run --nvml-library --timeout"
             ;;
@@ -188,7 +204,7 @@ _keda_gpu_scaler()
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         help)
-            [ -n "$is_first" ] && words="agent hub explain get check top demo call probe gpu-metrics version completion help"
+            [ -n "$is_first" ] && words="agent hub explain get check top demo call probe cert gpu-metrics version completion help"
             [ "${current:0:1}" = - ] && words="--help"
             ;;
         esac

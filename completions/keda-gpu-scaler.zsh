@@ -21,6 +21,7 @@ _keda-gpu-scaler() {
       'demo:Watch simulated GPUs being scaled\: agent, KEDA'\''s questions, HPA'\''s arithmetic'
       'call:Ask any external scaler what KEDA would ask'
       'probe:Ask a server whether it is healthy'
+      'cert:Make and renew a certificate and its authority'
       'gpu-metrics:Show the GPUs of a Slurm or Flux job, as the program of that name does'
       'version:Print the version'
       'completion:Print a shell completion script'
@@ -52,6 +53,8 @@ _keda-gpu-scaler() {
       '--container-logs=[with --procfs\: the kubelet'\''s links to logs, which name pods by container]:PATH:_files' \
       '--engine-timeout=[longest time that one page of an inference engine may take]:D:' \
       '--engine-ca-file=[PEM certificates that those of https pages are signed by, instead of the system'\''s]:FILE:_files' \
+      '--engine-cert-file=[own PEM certificate for https pages that demand one]:FILE:_files' \
+      '--engine-key-file=[PEM key of that]:FILE:_files' \
       '--engine-insecure[do not verify the certificates of https pages]' \
       '*--endpoint-allow=[addresses that vllmEndpoint, tritonEndpoint and wakeEndpoint may have, and no others; may be repeated]:CIDR:' \
       '*--endpoint-deny=[addresses that they may not have; may be repeated]:CIDR:' \
@@ -93,13 +96,12 @@ _keda-gpu-scaler() {
       '--shown-gpus=[GPUs of the fleet that /metrics shows at most; 0 = none]:N:' \
       '--engine-timeout=[longest time that one page of an inference engine may take]:D:' \
       '--engine-ca-file=[PEM certificates that those of https pages are signed by, instead of the system'\''s]:FILE:_files' \
+      '--engine-cert-file=[own PEM certificate for https pages that demand one]:FILE:_files' \
+      '--engine-key-file=[PEM key of that]:FILE:_files' \
       '--engine-insecure[do not verify the certificates of https pages]' \
       '*--endpoint-allow=[addresses that vllmEndpoint, tritonEndpoint and wakeEndpoint may have, and no others; may be repeated]:CIDR:' \
       '*--endpoint-deny=[addresses that they may not have; may be repeated]:CIDR:' \
-      '--engine-cert-file=[own PEM certificate for https pages of pods that demand one]:FILE:_files' \
-      '--engine-key-file=[PEM key of that]:FILE:_files' \
-      '--engine-token-file=[bearer token for https pages of pods, read anew when it changes; never sent to endpoints]:FILE:_files' \
-      '--engine-token-plain[send the token to http pages of pods too, where who listens on the way can read it]' \
+      '--engine-token-file=[bearer token for the pages of pods, read anew when it changes; never sent to endpoints]:FILE:_files' \
       '--node-name=[name of this node (default $NODE_NAME, else the host name)]:NAME:' \
       '--tls-cert=[serve TLS with this PEM certificate chain; reloaded when it changes]:FILE:_files' \
       '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
@@ -197,6 +199,19 @@ _keda-gpu-scaler() {
       '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
       '--tls-server-name=[name that the server'\''s certificate must have (default\: the host part of the address)]:NAME:' \
       '--insecure[TLS without verifying the server (means --tls)]' ;;
+  cert)
+    _arguments -s '(-h --help)'{-h,--help}'[show help]' \
+      '*--name=[DNS name or IP address of the certificate; may be repeated]:NAME:' \
+      '--common-name=[subject of the certificate, for people]:NAME:' \
+      '--out-dir=[keep ca.crt, ca.key, tls.crt and tls.key in this folder]:PATH:_files' \
+      '--secret=[keep ca.crt, tls.crt and tls.key in this Secret of Kubernetes]:NAME:' \
+      '--ca-secret=[keep the authority and its key in this one (default\: that of --secret with -ca)]:NAME:' \
+      '--namespace=[namespace of the Secrets (default\: this pod'\''s, or the kubeconfig'\''s)]:NAME:' \
+      '--kubeconfig=[kubeconfig file (default\: the service account of this pod)]:FILE:_files' \
+      '--validity=[how long a new certificate lasts]:D:' \
+      '--ca-validity=[how long a new authority lasts]:D:' \
+      '--renew-before=[make a new certificate when the former one lasts no longer than this]:D:' \
+      '--timeout=[longest time for each request to the API server]:D:' ;;
   gpu-metrics)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
       '--format=[form of the output]:FORMAT:(table json csv)' \
@@ -216,7 +231,7 @@ _keda-gpu-scaler() {
       '1:operand:(bash zsh fish)' ;;
   help)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
-      '1:operand:(agent hub explain get check top demo call probe gpu-metrics version completion help)' ;;
+      '1:operand:(agent hub explain get check top demo call probe cert gpu-metrics version completion help)' ;;
   esac
 }
 if [[ $funcstack[1] == _keda-gpu-scaler ]]; then

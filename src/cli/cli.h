@@ -108,7 +108,7 @@ struct command {
     /* Exit code. options are parsed; operands are in set. */
     int (*run)(struct option_set *set);
 };
-extern const struct command command_agent, command_call, command_check, command_completion, command_demo,
+extern const struct command command_agent, command_call, command_cert, command_check, command_completion, command_demo,
     command_explain, command_get, command_gpu_metrics, command_help, command_hub, command_probe, command_top,
     command_version;
 extern const struct command *const cli_commands[];

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 const struct command *const cli_commands[] = {
-    &command_agent,   &command_hub,        &command_explain, &command_get,   &command_check,
-    &command_top,     &command_demo,       &command_call,    &command_probe, &command_gpu_metrics,
-    &command_version, &command_completion, &command_help,
+    &command_agent,       &command_hub,     &command_explain,    &command_get,   &command_check,
+    &command_top,         &command_demo,    &command_call,       &command_probe, &command_cert,
+    &command_gpu_metrics, &command_version, &command_completion, &command_help,
 };
 const size_t cli_command_count = ARRAY_LEN(cli_commands);
 

@@ -1,5 +1,5 @@
-/* GET on the loop: libcurl's multi interface over net's polls and timers. Owns requests, their deadlines and the kept
- * connections. What the answers mean is the caller's business.
+/* Requests on the loop: libcurl's multi interface over net's polls and timers. Owns requests, their deadlines and the
+ * kept connections. What the answers mean is the caller's business.
  *
  * libcurl may not be called from inside its own callbacks, and callers may do anything in theirs. So fetches are added
  * and taken apart between calls of libcurl only: is_inside says that one is running, and leave() comes after it.
@@ -365,6 +365,17 @@ static void set_request(struct http_fetch *fetch)
     (void)curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 }
 
+static void set_content(struct http_fetch *fetch)
+{
+    if (!fetch->config.method)
+        return;
+    fetch->headers = curl_slist_append(fetch->headers, "Expect:"); /* no round trip before what is sent */
+    (void)curl_easy_setopt(fetch->easy, CURLOPT_HTTPHEADER, fetch->headers);
+    (void)curl_easy_setopt(fetch->easy, CURLOPT_POSTFIELDSIZE, (long)fetch->config.content.len);
+    (void)curl_easy_setopt(fetch->easy, CURLOPT_COPYPOSTFIELDS, fetch->config.content.ptr);
+    (void)curl_easy_setopt(fetch->easy, CURLOPT_CUSTOMREQUEST, fetch->config.method);
+}
+
 static void set_connection(struct http_fetch *fetch)
 {
     CURL *easy = fetch->easy;
@@ -396,6 +407,7 @@ struct http_fetch *http_fetch_start(struct http_client *client, const struct htt
         abort(); /* only when there is no memory */
     fetch->is_alone = config->is_long || config->address_fault;
     set_request(fetch);
+    set_content(fetch);
     set_connection(fetch);
     set_tls(fetch->easy, client);
     if (config->address_fault) {
@@ -404,6 +416,8 @@ struct http_fetch *http_fetch_start(struct http_client *client, const struct htt
     }
     fetch->config.url = NULL;
     fetch->config.headers = NULL;
+    fetch->config.method = NULL;
+    fetch->config.content = (struct str){0};
     fetch->deadline = net_timer_new(client->loop, deadline_passed, fetch);
     fetch->silence = net_timer_new(client->loop, fell_silent, fetch);
     if (config->timeout_ns > 0)

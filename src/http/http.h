@@ -1,5 +1,5 @@
-/* http: HTTP/1.1 for GET and HEAD on net's connections, gzip, and a client that fetches pages on the loop. No request
- * body is ever taken or sent, so there is nothing to smuggle. The handlers are net's GET table, which HTTP/2 shares. */
+/* http: HTTP/1.1 for GET and HEAD on net's connections, gzip, and a client that fetches pages on the loop. The server
+ * takes no request body, so there is nothing to smuggle. The handlers are net's GET table, which HTTP/2 shares. */
 #ifndef HTTP_HTTP_H
 #define HTTP_HTTP_H
 
@@ -26,8 +26,8 @@ int http_gzip(struct buf *body);
  * absolute time limit. Returns the HTTP status (body appended to ret_body), or -1. */
 int http_get_blocking(const char *address, const char *path, int64_t timeout_ns, struct buf *ret_body, struct err *e);
 
-/* ---- GET on the loop, over libcurl: HTTP and HTTPS, kept connections, gzip, no redirects, no cookies, no proxy but
- * the one that is set. HTTP/1.1, so that a connection that hangs takes one request with it and not all. ---- */
+/* ---- requests on the loop, over libcurl: HTTP and HTTPS, kept connections, gzip, no redirects, no cookies, no proxy
+ * but the one that is set. HTTP/1.1, so that a connection that hangs takes one request with it and not all. ---- */
 
 struct http_client;
 /* On the loop, which must outlive it. NULL and UNAVAILABLE where libcurl gives nothing. */
@@ -57,9 +57,11 @@ struct http_fetch;
 struct http_fetch_config {
     const char *url;            /* http:// or https://, escaped; copied */
     const char *const *headers; /* "name: value", NULL-terminated; NULL: none; copied */
-    int64_t timeout_ns;         /* from start to the last byte; 0: none */
-    int64_t silence_ns;         /* from start to the first byte, and from byte to byte; 0: none */
-    bool is_long;               /* lasts for minutes, with others of its kind: on a connection of its own */
+    const char *method; /* "POST", "PATCH" with what they send (copied), its type among the headers; NULL: GET */
+    struct str content;
+    int64_t timeout_ns; /* from start to the last byte; 0: none */
+    int64_t silence_ns; /* from start to the first byte, and from byte to byte; 0: none */
+    bool is_long;       /* lasts for minutes, with others of its kind: on a connection of its own */
     /* Asked before each connect with the numeric address: NULL, or why it must not be asked (static text, the end of a
      * sentence), which ends the fetch with PERMISSION_DENIED unless another address of the host may. A fetch with it
      * has a connection of its own, goes through no proxy, and its URL may have no user in it. Optional. */

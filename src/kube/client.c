@@ -147,6 +147,7 @@ void kube_free(struct kube *k)
     while (k->watches)
         kube_watch_free(k->watches);
     kube_gets_free(k);
+    kube_secret_free(k);
     http_client_free(k->http);
     net_timer_free(k->refresh_timer);
     if (k->refresh)

@@ -1,6 +1,7 @@
-/* kube: a client of the Kubernetes API that only reads: get, list and watch. It owns the configuration (in a cluster or
- * a kubeconfig file), the API server's clock, retries and the decoding of the few kinds that the hub knows. What the
- * objects mean for a value is not its business (workload). Nothing here blocks the loop. */
+/* kube: a client of the Kubernetes API that reads (get, list, watch), and writes nothing but Secrets. It owns the
+ * configuration (in a cluster or a kubeconfig file), the API server's clock, retries and the decoding of the few kinds
+ * that the hub knows. What the objects mean for a value is not its business (workload). Nothing here blocks the loop.
+ */
 #ifndef KUBE_KUBE_H
 #define KUBE_KUBE_H
 
@@ -220,5 +221,29 @@ struct kube_get *kube_get_scale(struct kube *k, const struct kube_target *target
                                 void (*done)(void *context, const struct kube_scale *scale, const struct err *error),
                                 void *context);
 void kube_get_cancel(struct kube_get *get); /* not after done; done is not called */
+
+/* ---- Secrets, for the command that keeps certificates; agents and hubs have no right to any ---- */
+
+enum { KUBE_SECRET_ITEMS_MAX = 8 };
+struct kube_secret {
+    struct kube_meta meta; /* ns, name; resource_version "": to be created, else the version that is replaced */
+    const char *type;      /* "kubernetes.io/tls" */
+    struct kube_pair items[KUBE_SECRET_ITEMS_MAX]; /* decoded; others, and what is no text, are left alone */
+    size_t n_items;
+    const struct kube_pair *labels, *annotations; /* to be written */
+    size_t n_labels, n_annotations;
+    bool is_helms, is_kept; /* read: part of a release, kept when that loses it (helm.sh/resource-policy: keep) */
+};
+/* One at a time. done is called once, never from inside, also with an error: NOT_FOUND, FAILED_PRECONDITION (somebody
+ * else wrote meanwhile), PERMISSION_DENIED, UNAVAILABLE, DEADLINE_EXCEEDED. kube_free ends it without a call. The
+ * secret, its texts too, is valid during the call. keys: those to be read, NULL-terminated. */
+typedef void kube_secret_done(void *context, const struct kube_secret *secret, const struct err *error);
+struct kube_secret_name {
+    const char *ns, *name;
+    const char *const *keys;
+};
+void kube_secret_get(struct kube *k, const struct kube_secret_name *what, kube_secret_done *done, void *context);
+/* Create it, or lay items, labels and annotations over those of that version. The answer has no items. */
+void kube_secret_put(struct kube *k, const struct kube_secret *secret, kube_secret_done *done, void *context);
 
 #endif

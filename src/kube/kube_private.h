@@ -41,9 +41,9 @@ bool kube_access_take_texts(struct kube_access *access, struct kube_access *from
 
 /* ---- requests (request.c) ---- */
 
-enum kube_verb { KUBE_GET, KUBE_LIST, KUBE_WATCH, KUBE_VERB_COUNT };
+enum kube_verb { KUBE_GET, KUBE_LIST, KUBE_WATCH, KUBE_CREATE, KUBE_PATCH, KUBE_VERB_COUNT };
 
-/* One GET under way, embedded in its owner. Zeroed = none. */
+/* One request under way, embedded in its owner. Zeroed = none. */
 struct kube_request {
     struct kube *k;
     struct http_fetch *fetch;
@@ -58,7 +58,8 @@ struct kube_request {
 };
 struct kube_request_config {
     enum kube_verb verb;
-    const char *path; /* "/api/v1/pods?limit=500", escaped */
+    const char *path;   /* "/api/v1/pods?limit=500", escaped */
+    struct str content; /* JSON to create or to merge; copied */
     int64_t timeout_ns, silence_ns;
     int (*body)(void *context, const char *bytes, size_t len); /* of a 2xx answer; -1 ends it */
     void (*done)(void *context, const struct err *error);      /* once; error NULL: 2xx and whole */
@@ -170,6 +171,7 @@ enum kube_restart { KUBE_RESTART_ENDED, KUBE_RESTART_EXPIRED, KUBE_RESTART_SILEN
 
 struct kube_refresh;
 struct kube_api;
+struct kube_secret_call;
 struct kube {
     struct net_loop *loop;
     struct http_client *http;
@@ -185,6 +187,7 @@ struct kube {
     struct kube_get *gets, *last_get;
     size_t n_gets_active;
     struct kube_api *apis;
+    struct kube_secret_call *secret; /* under way, else NULL */
     struct metrics *own_metrics;
     struct metric_family *requests, *restarts, *states, *objects, *credentials;
 };
@@ -192,5 +195,11 @@ struct kube {
 void kube_refresh_soon(struct kube *k);
 /* Of scale.c. */
 void kube_gets_free(struct kube *k);
+/* Of secret.c. */
+void kube_secret_free(struct kube *k);
+/* RFC 4648 section 4 (base64.c). From: line ends are passed over; the caller's, or NULL for anything else and for what
+ * is no text. */
+char *kube_from_base64(const char *text);
+void kube_to_base64(struct buf *out, const char *bytes, size_t len);
 
 #endif

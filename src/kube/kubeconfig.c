@@ -57,39 +57,6 @@ static const yaml_node_t *entry(struct reader *r, const char *list, const char *
     return NULL;
 }
 
-static int base64_value(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c ? strchr(digits, c) : NULL;
-    return at ? (int)(at - digits) : -1;
-}
-
-/* RFC 4648 section 4, line ends passed over. NULL for anything else, and for what is no text. */
-static char *from_base64(const char *text)
-{
-    char *out = (char *)mem_new_array(strlen(text) / 4 * 3 + 4, 1);
-    size_t len = 0;
-    uint32_t bits = 0;
-    int n_bits = 0;
-    const char *c = text;
-    for (; *c && *c != '='; c++) {
-        int value = base64_value(*c);
-        if (value < 0 && strchr(" \r\n\t", *c))
-            continue;
-        if (value < 0)
-            break;
-        bits = (bits << 6 | (uint32_t)value) & 0xffffff;
-        n_bits += 6;
-        if (n_bits >= 8)
-            out[len++] = (char)(bits >> (n_bits -= 8) & 0xff);
-    }
-    if (c[strspn(c, "= \r\n\t")] || strlen(out) != len || len == 0) {
-        free(out);
-        return NULL;
-    }
-    return out;
-}
-
 /* key-data in base64, which wins, or key, a path. */
 static int read_credential(struct reader *r, const yaml_node_t *map, const char *key, char **ret_text, char **ret_file)
 {
@@ -97,7 +64,7 @@ static int read_credential(struct reader *r, const yaml_node_t *map, const char 
     (void)snprintf(data_key, sizeof(data_key), "%s-data", key);
     const char *data = text_of(r, map, data_key), *path = text_of(r, map, key);
     if (data) {
-        *ret_text = from_base64(data);
+        *ret_text = kube_from_base64(data);
         return *ret_text ? 0 : err_set(r->e, ERR_INVALID_ARGUMENT, "%s is not PEM text in base64", data_key);
     }
     if (path) {

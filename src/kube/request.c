@@ -1,4 +1,4 @@
-/* One GET of the API: URL, credentials, the answer's head, the words of a refusal, and the count of it all. Owns no
+/* One request to the API: URL, credentials, the answer's head, the words of a refusal, and the count of it all. Owns no
  * retry: watches and gets decide what comes next. */
 #include "kube/kube_private.h"
 
@@ -18,13 +18,22 @@ void kube_escape(struct buf *out, const char *text)
     }
 }
 
+static const struct {
+    const char *name, *method, *content_type;
+} verbs[KUBE_VERB_COUNT] = {
+    [KUBE_GET] = {"get", "GET", NULL},
+    [KUBE_LIST] = {"list", "GET", NULL},
+    [KUBE_WATCH] = {"watch", "GET", NULL},
+    [KUBE_CREATE] = {"create", "POST", "Content-Type: application/json"},
+    [KUBE_PATCH] = {"patch", "PATCH", "Content-Type: application/merge-patch+json"},
+};
+
 static void count(const struct kube_request *request, bool is_broken)
 {
-    static const char *const verbs[] = {[KUBE_GET] = "get", [KUBE_LIST] = "list", [KUBE_WATCH] = "watch"};
     static const char *const codes[] = {"other", "other", "2xx", "3xx", "4xx", "5xx"};
     size_t hundreds = (size_t)(request->status / 100);
     const char *code = hundreds < ARRAY_LEN(codes) ? codes[hundreds] : "other";
-    const char *values[] = {verbs[request->verb], is_broken && request->status == 0 ? "error" : code};
+    const char *values[] = {verbs[request->verb].name, is_broken && request->status == 0 ? "error" : code};
     metric_add(metric_series(request->k->requests, values), 1);
 }
 
@@ -38,9 +47,9 @@ static enum err_class class_of(int status)
     static const struct {
         int status;
         enum err_class class;
-    } classes[] = {{400, ERR_INVALID_ARGUMENT},  {401, ERR_UNAUTHENTICATED}, {403, ERR_PERMISSION_DENIED},
-                   {404, ERR_NOT_FOUND},         {405, ERR_UNIMPLEMENTED},   {410, ERR_FAILED_PRECONDITION},
-                   {429, ERR_RESOURCE_EXHAUSTED}};
+    } classes[] = {{400, ERR_INVALID_ARGUMENT},    {401, ERR_UNAUTHENTICATED},   {403, ERR_PERMISSION_DENIED},
+                   {404, ERR_NOT_FOUND},           {405, ERR_UNIMPLEMENTED},     {409, ERR_FAILED_PRECONDITION},
+                   {410, ERR_FAILED_PRECONDITION}, {429, ERR_RESOURCE_EXHAUSTED}};
     for (size_t i = 0; i < ARRAY_LEN(classes); i++)
         if (classes[i].status == status)
             return classes[i].class;
@@ -53,8 +62,8 @@ static void say_refusal(const struct kube_request *request, struct err *ret)
     struct err ignored;
     json_t *json KUBE_JSON_AUTO = kube_parse_json((struct str){request->refusal.data, request->refusal.len}, &ignored);
     const char *message = json ? json_string_value(json_object_get(json, "message")) : NULL;
-    (void)err_set(ret, class_of(request->status), "GET %s: %d%s%s", request->path, request->status, message ? ": " : "",
-                  message ? message : "");
+    (void)err_set(ret, class_of(request->status), "%s %s: %d%s%s", verbs[request->verb].method, request->path,
+                  request->status, message ? ": " : "", message ? message : "");
 }
 
 static void end(struct kube_request *request)
@@ -103,7 +112,7 @@ static void on_done(void *context, const struct err *error)
     if (is_refused)
         say_refusal(request, &e);
     else if (error)
-        (void)err_wrap(&e, "GET %s", request->path);
+        (void)err_wrap(&e, "%s %s", verbs[request->verb].method, request->path);
     end(request);
     request->done(request->context, error || is_refused ? &e : NULL);
 }
@@ -122,16 +131,24 @@ void kube_request_start(struct kube_request *request, struct kube *k, const stru
     buf_init(&bearer, SIZE_MAX);
     (void)buf_printf(&url, "%s%s", k->access.server, config->path);
     (void)buf_printf(&bearer, "Authorization: Bearer %s", k->access.token ? k->access.token : "");
-    const char *headers[] = {"Accept: application/json", k->access.token ? buf_cstr(&bearer) : NULL, NULL};
-    request->fetch = http_fetch_start(k->http, &(struct http_fetch_config){.url = buf_cstr(&url),
-                                                                           .headers = headers,
-                                                                           .timeout_ns = config->timeout_ns,
-                                                                           .silence_ns = config->silence_ns,
-                                                                           .is_long = config->verb == KUBE_WATCH,
-                                                                           .head = on_head,
-                                                                           .body = on_body,
-                                                                           .done = on_done,
-                                                                           .context = request});
+    const char *headers[4] = {"Accept: application/json"};
+    size_t n = 1;
+    if (k->access.token)
+        headers[n++] = buf_cstr(&bearer);
+    if (verbs[config->verb].content_type)
+        headers[n++] = verbs[config->verb].content_type;
+    request->fetch = http_fetch_start(
+        k->http, &(struct http_fetch_config){.url = buf_cstr(&url),
+                                             .headers = headers,
+                                             .method = config->content.ptr ? verbs[config->verb].method : NULL,
+                                             .content = config->content,
+                                             .timeout_ns = config->timeout_ns,
+                                             .silence_ns = config->silence_ns,
+                                             .is_long = config->verb == KUBE_WATCH,
+                                             .head = on_head,
+                                             .body = on_body,
+                                             .done = on_done,
+                                             .context = request});
 }
 
 void kube_request_cancel(struct kube_request *request)

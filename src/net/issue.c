@@ -217,9 +217,11 @@ int net_issue_authority(const struct net_issue *issue, struct net_pem *authority
     static const char what[] = "make an authority";
     if (net_issue_check(issue, e) < 0)
         return -1;
-    EVP_PKEY *key KEY_AUTO = read_key(&authority->key);
-    if (!key)
-        key = EVP_EC_gen("P-256");
+    bool is_new = authority->key.len == 0;
+    EVP_PKEY *key KEY_AUTO = is_new ? EVP_EC_gen("P-256") : read_key(&authority->key);
+    if (!key && !is_new)
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "the authority's key cannot be read: PEM without a passphrase is expected");
     X509 *cert CERT_AUTO = key ? new_cert(issue, key) : NULL;
     if (!cert || extend(cert, cert, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") < 0 ||
         extend(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign") < 0 ||

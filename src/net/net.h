@@ -163,7 +163,8 @@ struct net_issue {
 /* Are the names such as a certificate may carry? 0, or -1 and INVALID_ARGUMENT naming the first that is not. */
 int net_issue_check(const struct net_issue *issue, struct err *e);
 /* A certificate that signs itself and end certificates, in place of `authority`, whose key is kept where there is one:
- * who trusts the former certificate goes on trusting what the new one signs. -1: `authority` is as it was. */
+ * who trusts the former certificate goes on trusting what the new one signs. -1: `authority` is as it was; a key that
+ * cannot be read is never replaced (FAILED_PRECONDITION). */
 int net_issue_authority(const struct net_issue *issue, struct net_pem *authority, struct err *e);
 /* A new key and its certificate for servers and clients, signed by the authority, in place of *ret. */
 int net_issue_certificate(const struct net_issue *issue, const struct net_pem *authority, struct net_pem *ret,

@@ -10,7 +10,7 @@ from program import succeeds
 from suite import add, test
 from usage import COMMANDS, make_goldens
 
-MAN_PAGES = {"agent": "keda-gpu-scaler-agent.8", "call": "keda-gpu-scaler-call.1",
+MAN_PAGES = {"agent": "keda-gpu-scaler-agent.8", "call": "keda-gpu-scaler-call.1", "cert": "keda-gpu-scaler-cert.1",
              "check": "keda-gpu-scaler-check.1", "demo": "keda-gpu-scaler-demo.1",
              "explain": "keda-gpu-scaler-explain.1", "get": "keda-gpu-scaler-get.1", "hub": "keda-gpu-scaler-hub.8",
              "gpu-metrics": "gpu-metrics.1", "probe": "keda-gpu-scaler-probe.1", "top": "keda-gpu-scaler-top.1", "version": "keda-gpu-scaler.1"}

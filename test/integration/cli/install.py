@@ -16,6 +16,7 @@ WANTED = [
     "share/man/man1/gpu-metrics.1",
     "share/man/man1/keda-gpu-scaler.1",
     "share/man/man1/keda-gpu-scaler-call.1",
+    "share/man/man1/keda-gpu-scaler-cert.1",
     "share/man/man1/keda-gpu-scaler-check.1",
     "share/man/man1/keda-gpu-scaler-demo.1",
     "share/man/man1/keda-gpu-scaler-probe.1",

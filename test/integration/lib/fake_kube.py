@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A Kubernetes API server for tests: objects are plain dicts. It gets, lists (in pages), watches (with bookmarks, ERROR 410
-and selectors), has discovery and /scale, and misbehaves as told.
+and selectors), creates and merges, has discovery and /scale, and misbehaves as told.
 
     with FakeKube(token="secret") as kube:
         kube.put({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "a", "name": "p"}, "status": {...}})
@@ -33,6 +33,7 @@ import uuid
 KINDS = [
     ("v1", "Pod", "pods", False),
     ("v1", "Service", "services", False),
+    ("v1", "Secret", "secrets", False),
     ("apps/v1", "Deployment", "deployments", True),
     ("apps/v1", "StatefulSet", "statefulsets", True),
     ("apps/v1", "DaemonSet", "daemonsets", False),
@@ -87,6 +88,17 @@ def matches_fields(selector, thing):
     return True
 
 
+def _merge(thing, change):
+    """RFC 7396, in place."""
+    for key, value in change.items():
+        if value is None:
+            thing.pop(key, None)
+        elif isinstance(value, dict):
+            _merge(thing.setdefault(key, {}), value)
+        else:
+            thing[key] = value
+
+
 class Refusal(Exception):
     """An answer that is a Status object."""
 
@@ -108,7 +120,7 @@ class FakeKube:  # pylint: disable=too-many-instance-attributes
         self.kinds = list(KINDS)
         self.requests = []          # (verb, path with query), in order
         self.bookmarks = 0          # sent so far
-        self._lock = threading.Condition()
+        self._lock = threading.Condition(threading.RLock())
         self._version, self._oldest = 1000, 0
         self._objects = {}          # (apiVersion, plural) -> {(ns, name): object}
         self._history = []          # (version, (apiVersion, plural), before or None, after or None)
@@ -207,6 +219,32 @@ class FakeKube:  # pylint: disable=too-many-instance-attributes
             self._version += 1
             self._record(resource, before, None)
 
+    def find(self, plural, ns, name):
+        """A copy of an object; None where there is none."""
+        with self._lock:
+            return copy.deepcopy(self._objects.get(self._resource_of_plural(plural), {}).get((ns, name)))
+
+    def create(self, thing, ns):
+        """What a POST does."""
+        with self._lock:
+            name = thing["metadata"]["name"]
+            if (ns, name) in self._objects.get(self._resource(thing), {}):
+                raise Refusal(409, "AlreadyExists", f'{name} already exists')
+            thing["metadata"]["namespace"] = ns
+            self.put(thing)
+            return self._objects[self._resource(thing)][(ns, name)]
+
+    def merge(self, resource, ns, name, change):
+        """What a merge PATCH does."""
+        with self._lock:
+            thing = copy.deepcopy(self.get(resource, ns, name, None))
+            version = change.get("metadata", {}).pop("resourceVersion", None)
+            if version not in (None, thing["metadata"]["resourceVersion"]):
+                raise Refusal(409, "Conflict", f'{name}: the object has been modified')
+            _merge(thing, change)
+            self.put(thing)
+            return self._objects[resource][(ns, name)]
+
     def set_scale(self, plural, ns, name, spec, status, selector):
         """What /scale says, where it is not to come from the object (spec.replicas, status.replicas, spec.selector)."""
         with self._lock:
@@ -229,7 +267,7 @@ class FakeKube:  # pylint: disable=too-many-instance-attributes
             self._lock.notify_all()
 
     def fault(self, times=None, **rule):
-        """The next `times` (all) requests that match verb (get, list, watch, discovery) and path (a regular expression)
+        """The next `times` (all) requests that match verb (get, list, watch, create, patch, discovery) and path (a regular expression)
         meet: status=500 (message=, headers={}), delay_s=2, hang=True, cut_after_bytes=10, body="raw text"."""
         with self._lock:
             self._faults.append(dict(rule, times=times))
@@ -552,11 +590,41 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except OSError:
             self.close_connection = True
 
-    def do_POST(self):
-        """The tests' own door."""
+    def _write_object(self, verb, told):
+        """An answer to POST or PATCH."""
+        fake, self._left = self.server.fake, None
+        try:
+            self._authorize(fake)
+            match = PATH.match(self.path)
+            resource = ("v1" if not match["group"] else f"{match['group']}/{match['version']}", match["plural"])
+            fake.note(verb, self.path)
+            if self._misbehave(fake, fake.find_fault(verb, self.path)):
+                return
+            if verb == "create":
+                self._answer(201, fake.create(told, match["ns"]))
+            else:
+                self._answer(200, fake.merge(resource, match["ns"], match["name"], told))
+        except Refusal as refusal:
+            self._answer(refusal.code, refusal.status())
+        except OSError:
+            self.close_connection = True
+
+    def do_PATCH(self):
+        """Changes of objects, as merge patches only."""
         told = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
+        if self.headers.get("Content-Type") != "application/merge-patch+json":
+            self._answer(415, Refusal(415, "UnsupportedMediaType", "only merge patches").status())
+            return
+        self._write_object("patch", told)
+
+    def do_POST(self):
+        """New objects, and the tests' own door."""
+        told = json.loads(self.rfile.read(int(self.headers.get("Content-Length", "0"))))
+        if self.path != "/_fake":
+            self._write_object("create", told)
+            return
         method = told["do"]
-        if self.path != "/_fake" or method.startswith("_") or not callable(getattr(FakeKube, method, None)):
+        if method.startswith("_") or not callable(getattr(FakeKube, method, None)):
             self._answer(404, {})
             return
         result = getattr(self.server.fake, method)(*told.get("arguments", []), **told.get("named", {}))

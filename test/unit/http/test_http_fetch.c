@@ -19,6 +19,7 @@ struct told {
     struct http_head head;
     struct buf body;
     int n_heads, n_done;
+    const char *method, *content;
     bool has_error, refuses, cancels, frees_client, goes_on, is_long;
     struct err error;
     struct told *next; /* started from done, with this URL */
@@ -65,6 +66,8 @@ static void start_with(struct told *t, int64_t timeout_ns, int64_t silence_ns)
         buf_init(&t->body, 1 << 20);
     t->fetch = http_fetch_start(*t->client, &(struct http_fetch_config){.url = t->url,
                                                                         .headers = headers,
+                                                                        .method = t->method,
+                                                                        .content = str_of(t->content ? t->content : ""),
                                                                         .timeout_ns = timeout_ns,
                                                                         .silence_ns = silence_ns,
                                                                         .is_long = t->is_long,
@@ -144,6 +147,26 @@ static void test_an_answer_is_told_head_first_then_body_then_end(void **state)
     assert_false(t.has_error);
     assert_string_equal(buf_cstr(&t.body), "abcde");
     assert_int_equal(t.n_heads, 1);
+    buf_fini(&t.body);
+}
+
+static void test_what_is_sent_follows_its_head_at_once(void **state)
+{
+    struct world *w = (struct world *)*state;
+    static char content[3001];
+    memset(content, 'x', sizeof(content) - 1);
+    struct told t = {.client = &w->client, .url = w->url, .method = "PATCH", .content = content};
+    start(&t);
+    content[0] = 'y'; /* it was copied */
+    turn_until(w->loop, has_request(w) && str_has_suffix(str_of(buf_cstr(&w->request)), "xxx"));
+    assert_true(str_has_prefix(str_of(buf_cstr(&w->request)), "PATCH /page?x=1 HTTP/1.1\r\n"));
+    assert_non_null(strstr(buf_cstr(&w->request), "\r\nContent-Length: 3000\r\n"));
+    assert_null(strstr(buf_cstr(&w->request), "Expect"));
+    assert_non_null(strstr(buf_cstr(&w->request), "\r\n\r\nxxx"));
+    peer_say(w->fd, "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}");
+    turn_until(w->loop, t.n_done > 0);
+    assert_false(t.has_error);
+    assert_int_equal(t.head.status, 201);
     buf_fini(&t.body);
 }
 
@@ -479,6 +502,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_an_answer_is_told_head_first_then_body_then_end, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_what_is_sent_follows_its_head_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_broken_answers_are_errors, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_who_is_not_there_is_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_deadline_is_absolute_and_silence_starts_anew_with_each_byte, set_up,

@@ -164,6 +164,18 @@ static void test_an_authority_made_anew_with_its_key_verifies_what_the_former_di
     buf_fini(&former);
 }
 
+static void test_a_key_that_cannot_be_read_is_not_replaced(void **state)
+{
+    struct chain *chain = (struct chain *)*state;
+    struct net_issue issue = issue_of("gpu authority", 3650);
+    struct err e = {0};
+    buf_reset(&chain->authority.key);
+    (void)buf_append_str(&chain->authority.key, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n");
+    assert_int_equal(net_issue_authority(&issue, &chain->authority, &e), -1);
+    assert_non_null(strstr(e.text, "cannot be read"));
+    assert_string_equal(buf_cstr(&chain->authority.key), "-----BEGIN ENCRYPTED PRIVATE KEY-----\n");
+}
+
 static size_t count_certs(struct buf *pem)
 {
     size_t n = 0;
@@ -237,6 +249,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_pair_of_another_authority_or_key_is_unfit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_authority_made_anew_with_its_key_verifies_what_the_former_did, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(test_a_key_that_cannot_be_read_is_not_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_bundle_keeps_former_authorities_until_they_end, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_names_that_could_be_read_as_something_else_are_refused, set_up, tear_down),
     };
