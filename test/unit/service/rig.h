@@ -38,6 +38,7 @@ struct rig {
     struct net_limits limits; /* of the listener's connections; may change at any time */
     struct rpc_client *client;
     struct service_evaluator evaluator; /* answer NULL: of the snapshots */
+    struct service_source pages;        /* prepare, cancel and page of it, with the rig as context; NULL: none */
     struct snapshot_owners *owners;     /* a reference; what Fleet tells of owners and holders; NULL: not asked for */
     struct snapshot_holders *holders;
     /* what the program was told */
@@ -109,7 +110,12 @@ static inline void rig_start(struct rig *r)
     r->service = service_new(&(struct service_config){.metrics = r->metrics,
                                                       .server = r->server,
                                                       .triggers = r->triggers,
-                                                      .source = {rig_current, rig_now_ns, r},
+                                                      .source = {.current = rig_current,
+                                                                 .now_ns = rig_now_ns,
+                                                                 .context = r,
+                                                                 .prepare = r->pages.prepare,
+                                                                 .cancel = r->pages.cancel,
+                                                                 .page = r->pages.page},
                                                       .evaluator = r->evaluator,
                                                       .fleet = {.node_name = "node-1",
                                                                 .version = "1.2.3",

@@ -270,6 +270,123 @@ static void test_drain_lets_waiting_calls_finish(void **state)
     rig_stop(&r);
 }
 
+/* ---- pages that triggers name, beside snapshots ---- */
+
+static struct service_wait page_wait;
+static struct signals_feed feed = {.url = "http://llm.ml:8000/metrics", .error = "", .interval_ns = NS_PER_S};
+static size_t n_pages_prepared, n_pages_asked;
+static bool has_no_page;
+
+static struct service_wait *prepare_page(void *context, const struct service_question *question,
+                                         void (*on_ready)(void *ready_context), void *ready_context)
+{
+    assert_non_null(((struct rig *)context)->loop);
+    assert_string_equal(trigger_endpoint(question->trigger), "http://llm.ml:8000/metrics");
+    n_pages_prepared++;
+    page_wait = (struct service_wait){on_ready, ready_context, true};
+    return &page_wait;
+}
+
+static void cancel_page(void *context, struct service_wait *wait)
+{
+    assert_non_null(((struct rig *)context)->loop);
+    assert_true(wait->is_open);
+    wait->is_open = false;
+}
+
+static const struct signals_feed *page_of(void *context, const struct service_question *question, const char **ret_why)
+{
+    assert_non_null(((struct rig *)context)->loop);
+    assert_string_equal(question->ns, "ml");
+    n_pages_asked++;
+    *ret_why = "there is no room for it";
+    return has_no_page ? NULL : &feed;
+}
+
+/* The page says now that so many requests wait. */
+static void read_page(struct signals_history *history, const struct rig *r, const char *text)
+{
+    struct err e;
+    struct signals_reader *reader = signals_reader_new(NULL);
+    signals_reader_begin(reader);
+    assert_int_equal(signals_reader_feed(reader, text, strlen(text), &e), 0);
+    signals_history_add(history, signals_reader_end(reader, &e), r->node.now_ns);
+    signals_reader_free(reader);
+}
+
+#define WAITING_PAGE "metricType", "requests_waiting", "targetValue", "5", "vllmEndpoint", "http://llm.ml:8000/metrics"
+
+static void test_source_gives_the_pages_that_triggers_name(void **state)
+{
+    (void)state;
+    struct rig r = {.pages = {.prepare = prepare_page, .cancel = cancel_page, .page = page_of}};
+    NODE_WITH(r.node, 10);
+    rig_start(&r);
+    struct signals_history *history = signals_history_new();
+    feed.history = history;
+    rig_call(&r, SCALER "GetMetrics", packed_question("m", METADATA()), &reply); /* GPUs: at once */
+    assert_double_same(read_value(&reply).real, 10);
+    assert_int_equal(n_pages_prepared + n_pages_asked, 0);
+
+    rig_begin(&r, SCALER "GetMetrics", packed_question("m", METADATA(WAITING_PAGE)), &reply);
+    TURN_UNTIL(&r, n_pages_prepared == 1);
+    read_page(history, &r, "vllm:num_requests_waiting 14\nvllm:num_requests_running 0\n");
+    page_wait.is_open = false;
+    page_wait.ready(page_wait.context);
+    TURN_UNTIL(&r, reply.is_done);
+    assert_double_same(read_value(&reply).real, 14);
+
+    has_no_page = true;
+    rig_begin(&r, SCALER "IsActive", packed_ref(METADATA(WAITING_PAGE)), &reply);
+    TURN_UNTIL(&r, n_pages_prepared == 2);
+    page_wait.is_open = false;
+    page_wait.ready(page_wait.context);
+    TURN_UNTIL(&r, reply.is_done);
+    assert_failed(&reply, ERR_UNAVAILABLE, "there is no room for it");
+    has_no_page = false;
+
+    rig_begin(&r, SCALER "IsActive", packed_ref(METADATA(WAITING_PAGE)), &reply);
+    TURN_UNTIL(&r, n_pages_prepared == 3);
+    rig_cancel(&r, &reply);
+    assert_false(page_wait.is_open);
+    rig_stop(&r);
+    signals_history_free(history);
+}
+
+static void test_stream_of_a_page_wakes_by_measurement_only(void **state)
+{
+    (void)state;
+    struct rig r = {.pages = {.page = page_of}};
+    NODE_WITH(r.node, 10);
+    rig_start(&r);
+    struct signals_history *history = signals_history_new();
+    feed.history = history;
+    rig_begin(&r, SCALER "StreamIsActive", packed_ref(METADATA(WAITING_PAGE)), &reply);
+    rig_settle(&r); /* never read: nothing is said */
+    assert_int_equal(reply.n_messages, 0);
+    read_page(history, &r, "vllm:num_requests_waiting 0\nvllm:num_requests_running 0\n");
+    node_wait(&r.node, 1);
+    service_tick(r.service);
+    rig_settle(&r);
+    assert_int_equal(reply.n_messages, 0);
+    read_page(history, &r, "vllm:num_requests_waiting 0\nvllm:num_requests_running 2\n");
+    node_wait(&r.node, 1);
+    service_tick(r.service);
+    TURN_UNTIL(&r, reply.n_messages == 1);
+    assert_true(read_active(&reply, 0));
+    rig_cancel(&r, &reply);
+    rig_stop(&r);
+    signals_history_free(history);
+}
+
+static void test_program_without_pages_says_so(void **state)
+{
+    (void)state;
+    RIG_WITH(r, 10);
+    rig_call(&r, SCALER "GetMetrics", packed_question("m", METADATA(WAITING_PAGE)), &reply);
+    assert_failed(&reply, ERR_FAILED_PRECONDITION, "which this program does not fetch");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +400,9 @@ int main(void)
         cmocka_unit_test(test_deadline_of_the_call_holds_while_it_waits),
         cmocka_unit_test(test_program_ends_while_calls_wait),
         cmocka_unit_test(test_drain_lets_waiting_calls_finish),
+        cmocka_unit_test(test_source_gives_the_pages_that_triggers_name),
+        cmocka_unit_test(test_stream_of_a_page_wakes_by_measurement_only),
+        cmocka_unit_test(test_program_without_pages_says_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
