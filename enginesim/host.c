@@ -22,6 +22,7 @@ struct site {
     struct wire wire;
     struct net_gets *gets;
     struct http_server *http;
+    struct net_tls *tls;
     struct net_listener *listener;
     char path[256];
     struct buf frozen; /* the page that FREEZE shows; empty: not frozen */
@@ -83,6 +84,11 @@ static enum script_fault_kind judge(void *context)
     return SCRIPT_FAULT_COUNT;
 }
 
+static const char *token_of(void *context)
+{
+    return ((const struct site *)context)->model.server->token;
+}
+
 static const char html_page[] = "<!DOCTYPE html>\n<html><head><title>Chat</title></head>\n"
                                 "<body><h1>Welcome</h1><p>This is not the page you look for.</p></body></html>\n";
 
@@ -90,6 +96,10 @@ static void answer_page(void *context, const struct net_get_request *request, st
 {
     struct site *site = (struct site *)context;
     enum script_fault_kind kind = judge(site);
+    if (!str_equals(request->path, site->path)) {
+        response->status = 404; /* it was the page's path before the scenario was rewritten */
+        return;
+    }
     buf_fini(&response->body);
     buf_init(&response->body, PAGE_BYTES_MAX);
     response->content_type = "text/plain; version=0.0.4; charset=utf-8";
@@ -122,6 +132,7 @@ static void answer_state(void *context, const struct net_get_request *request, s
 static void free_site(struct site *site)
 {
     net_listener_free(site->listener);
+    net_tls_free(site->tls);
     http_server_free(site->http);
     net_gets_free(site->gets);
     model_fini(&site->model);
@@ -137,6 +148,23 @@ static void serve_paths(struct site *site, const char *path)
     net_gets_add(site->gets, site->path, answer_page, site);
 }
 
+/* A file's place: beside the scenario unless its path is absolute. */
+static int find_beside(const struct host *h, const char *path, char out[PATH_MAX], struct err *e)
+{
+    const char *slash = strrchr(h->path, '/');
+    int len = path[0] == '/' || !slash ? snprintf(out, PATH_MAX, "%s", path)
+                                       : snprintf(out, PATH_MAX, "%.*s/%s", (int)(slash - h->path), h->path, path);
+    return len < 0 || len >= PATH_MAX ? err_set(e, ERR_INVALID_ARGUMENT, "%.100s: the path is too long", path) : 0;
+}
+
+static struct net_tls *load_tls(struct host *h, const struct script_server *server, struct err *e)
+{
+    char cert[PATH_MAX], key[PATH_MAX];
+    if (find_beside(h, server->tls_cert, cert, e) < 0 || find_beside(h, server->tls_key, key, e) < 0)
+        return NULL;
+    return net_tls_server_new(h->loop, &(struct net_tls_files){.cert = cert, .key = key}, e);
+}
+
 static struct site *new_site(struct host *h, const struct script_server *server, uint64_t seed, struct err *e)
 {
     struct site *site = mem_new(struct site);
@@ -149,12 +177,15 @@ static struct site *new_site(struct host *h, const struct script_server *server,
     site->http = http_server_new(site->gets, h->metrics);
     site->wire = (struct wire){.server = http_server_protocol(site->http),
                                .path = site->path,
+                               .token = token_of,
                                .judge = judge,
                                .page = write_page,
                                .context = site};
     wire_init(&site->wire);
-    const struct net_listen_config config = {.address = server->listen, .http1 = &site->wire.protocol};
-    site->listener = net_listen(h->loop, &config, e);
+    bool is_fine = !server->tls_cert || (site->tls = load_tls(h, server, e)) != NULL;
+    const struct net_listen_config config = {
+        .address = server->listen, .tls = site->tls, .http1 = &site->wire.protocol};
+    site->listener = is_fine ? net_listen(h->loop, &config, e) : NULL;
     if (!site->listener) {
         free_site(site);
         return NULL;
@@ -238,17 +269,11 @@ static int play(struct host *h, struct script *script, struct err *e)
 
 /* ---- the scenario's file ---- */
 
-/* CSV files lie beside the scenario unless their path is absolute. */
 static int read_beside(void *context, const char *path, struct buf *out, struct err *e)
 {
     const struct host *h = (const struct host *)context;
-    const char *slash = strrchr(h->path, '/');
     char full[PATH_MAX];
-    int len = path[0] == '/' || !slash ? snprintf(full, sizeof(full), "%s", path)
-                                       : snprintf(full, sizeof(full), "%.*s/%s", (int)(slash - h->path), h->path, path);
-    if (len < 0 || (size_t)len >= sizeof(full))
-        return err_set(e, ERR_INVALID_ARGUMENT, "the path is too long");
-    return file_read(full, out, e);
+    return find_beside(h, path, full, e) < 0 ? -1 : file_read(full, out, e);
 }
 
 static int load(struct host *h, struct err *e)
@@ -300,15 +325,18 @@ struct host *host_new(struct net_loop *loop, struct metrics *metrics, const char
     h->epoch_ns = h->advanced_ns = net_now_ns(loop);
     h->wall_s = (double)time_wall_ns() * 1e-9;
     h->timer = net_timer_new(loop, on_timer, h);
-    if (!str_copy(h->path, sizeof(h->path), str_of(path)))
+    if (!str_copy(h->path, sizeof(h->path), str_of(path))) {
         (void)err_set(e, ERR_INVALID_ARGUMENT, "the path of the scenario is too long");
-    else if (file_stamp(path, &h->stamp) < 0 || load(h, e) == 0)
-        if (h->script || load(h, e) == 0) {
-            net_timer_start(h->timer, LOOK_NS, LOOK_NS);
-            return h;
-        }
-    host_free(h);
-    return NULL;
+        host_free(h);
+        return NULL;
+    }
+    (void)file_stamp(path, &h->stamp); /* what load says of it says more */
+    if (load(h, e) < 0) {
+        host_free(h);
+        return NULL;
+    }
+    net_timer_start(h->timer, LOOK_NS, LOOK_NS);
+    return h;
 }
 
 void host_free(struct host *h)

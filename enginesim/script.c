@@ -213,6 +213,9 @@ static const struct key_rule server_rules[] = {
     {"count", read_count, offsetof(struct draft, count)},
     {"path", read_text, AT(path)},
     {"model", read_text, AT(model)},
+    {"token", read_text, AT(token)},
+    {"tls_cert", read_text, AT(tls_cert)},
+    {"tls_key", read_text, AT(tls_key)},
     {"names", read_names, 0},
     {"ranks", read_whole, AT(ranks)},
     {"tensor_ranks", read_whole, AT(tensor_ranks)},
@@ -302,6 +305,8 @@ static int read_server(struct reader *r, const struct tree_node *node)
         return -1;
     if (d.server.engine == SCRIPT_ENGINE_COUNT || !d.listen)
         return reader_error(r, node, "a server needs `engine:` and `listen:`");
+    if (!d.server.tls_cert != !d.server.tls_key)
+        return reader_error(r, node, "tls_cert and tls_key belong together");
     if (d.server.kv_base_percent + d.server.kv_per_request_percent > 100)
         return reader_error(r, node, "not one request fits into the KV cache");
     if (d.shares && read_shares(r, d.shares, &d.server) < 0)

@@ -69,6 +69,8 @@ struct script_server {
     enum script_engine engine;
     char listen[SCRIPT_LISTEN_MAX]; /* "127.1.0.5:8000"; unique */
     const char *path, *model;
+    const char *token;              /* the page is for those who bear it; NULL: for all */
+    const char *tls_cert, *tls_key; /* files beside the scenario; NULL: plaintext */
     enum script_names names;
     uint32_t ranks;        /* data-parallel ranks, each with a queue and slots of its own */
     uint32_t tensor_ranks; /* of each; SGLang repeats gauges for each of them */

@@ -105,19 +105,50 @@ static bool asks_for_page(const struct session *s, struct str request)
            (request.ptr[4 + len] == ' ' || request.ptr[4 + len] == '?');
 }
 
+/* Is it in the request, as "Authorization: Bearer TOKEN"? */
+static bool bears(struct str request, const char *token)
+{
+    while (request.ptr) {
+        struct str value = str_cut(&request, '\n'), name = str_cut(&value, ':');
+        if (!value.ptr || !str_equals_nocase(str_trim(name), "authorization"))
+            continue;
+        value = str_trim(value);
+        return str_has_prefix(value, "Bearer ") && str_equals((struct str){value.ptr + 7, value.len - 7}, token);
+    }
+    return false;
+}
+
+static void refuse(struct session *s)
+{
+    static const char text[] = "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 0\r\n"
+                               "Connection: close\r\n\r\n";
+    (void)net_conn_send(s->conn, text, sizeof(text) - 1);
+    net_conn_close(s->conn);
+}
+
+static void take_over(struct session *s)
+{
+    s->wire->server->close(s->inner);
+    s->inner = NULL;
+    net_conn_set_busy(s->conn, true);
+}
+
 static int receive(void *context, const uint8_t *bytes, size_t len)
 {
     struct session *s = (struct session *)context;
     if (!s->inner)
         return 0;
-    enum script_fault_kind kind = s->wire->judge(s->wire->context);
-    if (!is_of_wire(kind) || !asks_for_page(s, (struct str){(const char *)bytes, len}))
+    struct str request = {(const char *)bytes, len};
+    const char *token = s->wire->token(s->wire->context);
+    s->kind = s->wire->judge(s->wire->context);
+    bool is_refused = token && !bears(request, token);
+    if (!asks_for_page(s, request) || (!is_of_wire(s->kind) && !is_refused))
         return s->wire->server->receive(s->inner, bytes, len);
-    s->wire->server->close(s->inner);
-    s->inner = NULL;
-    s->kind = kind;
-    net_conn_set_busy(s->conn, true);
-    begin(s);
+    take_over(s);
+    if (is_of_wire(s->kind))
+        begin(s);
+    else
+        refuse(s);
     return 0;
 }
 

@@ -12,6 +12,8 @@ struct wire {
     struct net_protocol protocol; /* for struct net_listen_config.http1 */
     const struct net_protocol *server;
     const char *path; /* of the page: other requests are not touched */
+    /* What those who ask for the page must bear; NULL: nothing. */
+    const char *(*token)(void *context);
     /* Which fault is on now; SCRIPT_FAULT_COUNT: none. */
     enum script_fault_kind (*judge)(void *context);
     /* The page as it is now. */
