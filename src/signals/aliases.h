@@ -77,8 +77,8 @@ enum { ALIAS_NAME_MAX = 136 };
 /* The name on a page of one part of a row; false where the row has no such part. */
 bool alias_name(const struct alias *a, int part, char ret[ALIAS_NAME_MAX]);
 
-/* May this label tell two series apart that both count? Ranks that do the same work, and processes that report the same
- * engine, may not: of such series the largest counts. Case O52 */
+/* May this label tell two series apart that both count? Ranks that do the same work, processes that report the same
+ * engine, and priorities (SGLang: the one without is the total) may not: of such series the largest counts. Case O52 */
 bool alias_label_counts(enum dialect dialect, bool is_level, struct str label);
 
 enum signals_engine dialect_engine(enum dialect dialect);

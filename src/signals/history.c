@@ -52,6 +52,16 @@ static void add_growth(const struct signals_page *old, const struct signals_page
     }
 }
 
+/* A counter that the user names may be there only since something was counted: then it grew from nothing. What wakes a
+ * workload must not miss the first request. */
+static void add_first_growth(const struct signals_page *old, const struct signals_page *fresh,
+                             float increase[COUNTER_COUNT])
+{
+    size_t custom = page_counter_index(QUANTITY_CUSTOM_COUNTER);
+    if (!old->has_counter[custom])
+        increase[custom] += (float)fresh->total[custom];
+}
+
 /* Triton counts requests and the items in them. A page on which only the items move counts them. */
 static void count_items(enum dialect dialect, float increase[COUNTER_COUNT])
 {
@@ -92,6 +102,7 @@ static void note_growth(struct signals_history *h, const struct signals_page *pa
     bool is_first = !h->page;
     if (!is_first) {
         add_growth(h->page, page, s->increase);
+        add_first_growth(h->page, page, s->increase);
         count_items(page->dialect, s->increase);
         note_means(h, s->increase);
         if (s->at_ns > h->newest_ns)

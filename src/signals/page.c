@@ -162,6 +162,8 @@ struct signals_page *page_new(enum dialect dialect, struct page_series *series, 
 
 void signals_page_free(struct signals_page *page)
 {
+    if (page)
+        free(page->missing);
     free(page);
 }
 

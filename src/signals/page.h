@@ -17,6 +17,7 @@ struct signals_page {
     double total[COUNTER_COUNT]; /* over its series, in the signal's unit */
     bool has_values;             /* anything but zeros */
     char model[64];              /* whose series has most waiting requests, where there are several; "" */
+    char *missing;               /* the user's metric and what is there instead; NULL none is named, or it is there */
     size_t n_counters;
     struct page_counter counters[]; /* by quantity and key */
 };

@@ -365,8 +365,8 @@ void signals_read(const struct signals_history *h, const struct signals_question
     ret->weight = 1;
     enum quantity looked_for = read_signal(&window, &active, ret);
     if (ret->reading == SIGNALS_READ_ABSENT)
-        ret->missing = q->signal == SIGNALS_CUSTOM ? "the metric that engineMetric names"
-                                                   : alias_names(looked_for, h->page->dialect);
+        ret->missing = q->signal == SIGNALS_CUSTOM && h->page->missing ? h->page->missing
+                                                                       : alias_names(looked_for, h->page->dialect);
     judge(&window, ret);
     if (ret->reading != SIGNALS_READ_OK)
         ret->value = ret->weight = 0;

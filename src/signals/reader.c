@@ -63,7 +63,9 @@ struct signals_reader {
     bool is_custom_counter;
     struct busiest busiest[DIALECT_COUNT];
     struct seen seen, seen_of_runtimes;
-    struct err refusal; /* what was wrong with the page, once something was */
+    char nearest[SEEN_NAME_MAX]; /* of all names the one most like the user's */
+    size_t nearest_len;          /* how much of it is the same */
+    struct err refusal;          /* what was wrong with the page, once something was */
     struct line scratch;
 };
 
@@ -156,6 +158,7 @@ void signals_reader_begin(struct signals_reader *r)
     r->n_bytes = r->n_lines = r->n_kept = r->n_good = r->n_bad = r->last_len = r->series.len = 0;
     r->last = NULL;
     r->seen.n = r->seen_of_runtimes.n = 0;
+    r->nearest_len = 0;
     memset(r->busiest, 0, sizeof(r->busiest));
     r->refusal.class = ERR_NONE;
     memset(r->is_found, 0, sizeof(r->is_found));
@@ -187,6 +190,26 @@ static void note_seen(struct signals_reader *r, struct str name)
     (void)str_copy(seen->names[seen->n++], SEEN_NAME_MAX, name);
 }
 
+/* How much two names have in common at the front and at the end. */
+static size_t likeness(struct str a, const char *b)
+{
+    size_t len = strlen(b), front = 0, end = 0;
+    while (front < a.len && front < len && a.ptr[front] == b[front])
+        front++;
+    while (front + end < a.len && front + end < len && a.ptr[a.len - 1 - end] == b[len - 1 - end])
+        end++;
+    return front + end;
+}
+
+static void note_nearest(struct signals_reader *r, struct str name)
+{
+    size_t len = likeness(name, r->custom);
+    if (len <= r->nearest_len || len * 2 < strlen(r->custom))
+        return;
+    r->nearest_len = len;
+    (void)str_copy(r->nearest, sizeof(r->nearest), name);
+}
+
 /* Which of our names a line has; NULL none. Buckets of one histogram cost no more than a comparison. */
 static const struct name *name_of(struct signals_reader *r, struct str text)
 {
@@ -199,7 +222,9 @@ static const struct name *name_of(struct signals_reader *r, struct str text)
     r->last = len ? find_name(r, name) : NULL;
     r->last_len = len <= CACHED_NAME_MAX ? len : 0;
     memcpy(r->last_name, text.ptr, r->last_len);
-    if (len && !r->last)
+    if (len && *r->custom)
+        note_nearest(r, name);
+    if (len && (!r->last || *r->custom))
         note_seen(r, name);
     return r->last;
 }
@@ -410,21 +435,32 @@ int signals_reader_feed(struct signals_reader *r, const char *bytes, size_t len,
 
 /* ---- the end ---- */
 
-static void list_seen(const struct seen *seen, struct buf *out)
+static void list_seen(const struct signals_reader *r, struct buf *out)
 {
+    const struct seen *seen = r->seen.n ? &r->seen : &r->seen_of_runtimes;
     for (size_t i = 0; i < seen->n; i++)
         (void)buf_printf(out, "%s%s", i ? ", " : "", seen->names[i]);
+}
+
+/* What the user asked for, what is most like it, and what else there is. Cases O28, O56 */
+static char *describe_missing(const struct signals_reader *r)
+{
+    BUF_AUTO struct buf out;
+    buf_init(&out, ALIAS_NAME_MAX + (SEEN_MAX + 2) * (SEEN_NAME_MAX + 2));
+    (void)buf_printf(&out, "%s (", r->custom);
+    if (r->nearest_len)
+        (void)buf_printf(&out, "is it %s? ", r->nearest);
+    (void)buf_append_str(&out, "The page has ");
+    list_seen(r, &out);
+    (void)buf_append_char(&out, ')');
+    return mem_strdup(buf_cstr(&out));
 }
 
 static int no_rule(const struct signals_reader *r, struct err *e)
 {
     BUF_AUTO struct buf there;
     buf_init(&there, SEEN_MAX * (SEEN_NAME_MAX + 2));
-    list_seen(r->seen.n ? &r->seen : &r->seen_of_runtimes, &there);
-    if (there.len == 0)
-        return err_set(e, ERR_NOT_FOUND, "the page is empty");
-    if (*r->custom)
-        return err_set(e, ERR_NOT_FOUND, "the page has no %s; it has %s", r->custom, buf_cstr(&there));
+    list_seen(r, &there);
     return err_set(e, ERR_NOT_FOUND, "the page is of no engine that is known (no %s); it has %s",
                    alias_names(QUANTITY_WAITING, DIALECT_COUNT), buf_cstr(&there));
 }
@@ -453,13 +489,16 @@ struct signals_page *signals_reader_end(struct signals_reader *r, struct err *e)
     }
     enum dialect dialect = dialect_of(r);
     size_t custom = aliases_len * ALIAS_PARTS;
-    if (dialect == DIALECT_COUNT && !r->is_found[custom] && !r->is_found[custom + 1]) {
-        (void)no_rule(r, e);
+    bool is_empty = !r->n_good, has_custom = r->is_found[custom] || r->is_found[custom + 1];
+    if (is_empty || (dialect == DIALECT_COUNT && !*r->custom)) {
+        (void)(is_empty ? err_set(e, ERR_NOT_FOUND, "the page is empty") : no_rule(r, e));
         return NULL;
     }
     bool is_counter = r->is_custom_counter || str_has_suffix(str_of(r->custom), "_total");
     struct signals_page *page = page_new(dialect, r->series.items, r->series.len, is_counter);
     if (dialect < DIALECT_COUNT && r->busiest[dialect].has_several)
         memcpy(page->model, r->busiest[dialect].model, sizeof(page->model));
+    if (*r->custom && !has_custom)
+        page->missing = describe_missing(r);
     return page;
 }

@@ -72,7 +72,8 @@ struct signals_maybe {
 
 /* ---- a page ---- */
 
-/* What a page may have: more is refused, with the number. */
+/* What a page may have: more is refused, with the number. Lines and series beyond the last two are passed over where
+ * nothing in them is wanted. */
 enum {
     SIGNALS_PAGE_BYTES_MAX = 16 << 20,
     SIGNALS_LINES_MAX = 400000,
@@ -94,7 +95,8 @@ int signals_reader_feed(struct signals_reader *r, const char *bytes, size_t len,
 struct signals_page;
 /* The whole page was fed. NULL and INVALID_ARGUMENT where it is no exposition page (HTML, JSON, binary), and
  * NOT_FOUND where no rule fits: the sentence names what was looked for and some of the names that are there. An empty
- * page is NOT_FOUND too. The page is the caller's. */
+ * page is NOT_FOUND too. With a metric that the user gave every other page is one: where it is not there,
+ * SIGNALS_CUSTOM is ABSENT. The page is the caller's. */
 struct signals_page *signals_reader_end(struct signals_reader *r, struct err *e);
 void signals_page_free(struct signals_page *page); /* accepts NULL */
 enum signals_engine signals_page_engine(const struct signals_page *page);
@@ -150,7 +152,8 @@ struct signals_answer {
     bool is_only_zeros;  /* since since_ns no page showed anything but zeros */
     bool is_counter;     /* SIGNALS_CUSTOM: the metric is a counter, and value its rate */
     double span_s;       /* of a rate or latency: the time between the two pages that it is taken from; else 0 */
-    const char *missing; /* ABSENT: the names that were looked for, "a, b or c"; static text, else "" */
+    const char *missing; /* ABSENT: the names that were looked for, "a, b or c", of SIGNALS_CUSTOM with what is on the
+                          * page instead; valid until the history gets its next page. Else "" */
     char model[64];      /* whose series has most waiting requests, where there are several; "" */
 };
 void signals_read(const struct signals_history *h, const struct signals_question *q, struct signals_answer *ret);
