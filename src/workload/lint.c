@@ -1,35 +1,18 @@
 /* What a ScaledObject can never do, or will do wrong, as far as its trigger, its HPA and the object itself tell
  * (scaling-semantics 7). One table: each row is a question to the facts and the sentence of its answer. What needs the
  * trigger alone is said by trigger/, what needs readings by the explanation. */
-#include "workload/look.h"
+#include "workload/lint.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 enum { SENTENCE_BYTES = 800 };
-static const double ceiling = 100; /* of what is measured in percent */
+static const double full = 100; /* of what is measured in percent */
 
-/* The facts of one question. */
-struct lint {
-    const struct workload_facts *facts;
-    const struct trigger *t;
-    const struct kube_scaled_object *object; /* NULL: not known */
-    const struct kube_hpa *hpa;              /* NULL: not known */
-    const struct kube_hpa_metric *metric;    /* NULL: not known, or not there */
-    struct scaling_hpa arithmetic;
-    bool is_ambiguous, is_workload, has_ceiling;
-    struct err ambiguity;
-    int64_t min, max; /* -1 not known */
-};
-
-struct number {
-    char text[NUM_TEXT_MAX];
-};
-
-static struct number number_of(double value)
+struct lint_number lint_number(double value)
 {
-    struct number n;
+    struct lint_number n;
     num_format_milli(n.text, value);
     return n;
 }
@@ -41,39 +24,41 @@ static bool is_percentage(const struct trigger *t)
 
 /* ---- rows: true where they apply, with the sentence ---- */
 
-/* Above this mean the HPA adds replicas. */
-static double grows_above(const struct lint *l)
+double lint_grows_above(const struct lint *l)
 {
     return l->arithmetic.target * (1 + l->arithmetic.tolerance_up);
 }
 
 static bool never_grows(const struct lint *l, struct buf *out)
 {
-    if (!l->has_ceiling || !l->is_workload || grows_above(l) < ceiling)
+    if (l->ceiling <= 0 || !l->is_workload || lint_grows_above(l) < l->ceiling)
         return false;
     (void)buf_printf(
-        out, "never grows: %s is at most 100, and with target %s and its tolerance the HPA adds replicas only above %s",
-        trigger_metric_name(l->t->metric), number_of(l->arithmetic.target).text, number_of(grows_above(l)).text);
+        out, "never grows: %s is at most %s, and with target %s and its tolerance the HPA adds replicas only above %s",
+        trigger_metric_name(l->t->metric), lint_number(l->ceiling).text, lint_number(l->arithmetic.target).text,
+        lint_number(lint_grows_above(l)).text);
     return true;
 }
 
 static bool never_past(const struct lint *l, struct buf *out)
 {
-    int64_t most = (int64_t)ceil(ceiling / l->arithmetic.target);
-    if (l->is_workload || !l->has_ceiling || l->t->aggregation == SCALING_SUM ||
+    int64_t most = (int64_t)ceil(l->ceiling / l->arithmetic.target);
+    if (l->is_workload || l->ceiling <= 0 || l->t->aggregation == SCALING_SUM ||
         l->arithmetic.type != SCALING_AVERAGE_VALUE || l->max < 0 || most >= l->max)
         return false;
-    (void)buf_printf(out,
-                     "never past %" PRId64 " of %" PRId64
-                     " replicas: %s of all GPUs is at most 100, and under AverageValue the HPA "
-                     "asks for value / %s; scope workload, or metricType Value, reaches further",
-                     most, l->max, scaling_aggregation_name(l->t->aggregation), number_of(l->arithmetic.target).text);
+    (void)buf_printf(
+        out,
+        "never past %" PRId64 " of %" PRId64 " replicas: %s of %s is at most %s, and under AverageValue the HPA "
+        "asks for value / %s; scope workload, or metricType Value, reaches further",
+        most, l->max, l->is_engine ? "kv_cache_usage" : scaling_aggregation_name(l->t->aggregation),
+        l->is_engine ? "one page" : "all GPUs", lint_number(l->ceiling).text, lint_number(l->arithmetic.target).text);
     return true;
 }
 
 static bool sum_with_value(const struct lint *l, struct buf *out)
 {
-    if (l->is_workload || l->t->aggregation != SCALING_SUM || l->arithmetic.type != SCALING_VALUE)
+    bool is_sum = l->t->aggregation == SCALING_SUM && !l->is_engine; /* of one page there is nothing to add up */
+    if (l->is_workload || !is_sum || l->arithmetic.type != SCALING_VALUE)
         return false;
     (void)buf_printf(
         out, "runs away: under Value the HPA multiplies the present count by value / target, and a sum grows with the "
@@ -83,7 +68,7 @@ static bool sum_with_value(const struct lint *l, struct buf *out)
 
 static bool other_tenants(const struct lint *l, struct buf *out)
 {
-    if (l->is_workload)
+    if (l->is_workload || l->is_engine)
         return false;
     (void)buf_printf(
         out, "scope cluster counts each GPU of each node: the load of other workloads scales this one; scope workload "
@@ -105,21 +90,26 @@ static bool never_wakes(const struct lint *l, struct buf *out)
 {
     if (!l->object || l->object->min != 0 || l->object->n_triggers != 1 || l->object->n_other_triggers > 0)
         return false;
-    (void)buf_printf(
-        out, "never wakes: minReplicaCount is 0, and without pods there is no GPU to look at: add a trigger that sees "
-             "demand (a queue, requests), or set minReplicaCount to 1");
+    bool is_endpoint = l->is_engine && !l->is_workload; /* which may be there without pods */
+    if (l->whole->wake_endpoint[0] || is_endpoint)
+        return false;
+    (void)buf_printf(out,
+                     "never wakes: minReplicaCount is 0, and without pods there is no %s to look at: name a page that "
+                     "is there without them (wakeEndpoint and wakeMetric: a router's or a gateway's), add a trigger "
+                     "that sees demand (a queue, requests), or set minReplicaCount to 1",
+                     l->is_engine ? "page" : "GPU");
     return true;
 }
 
 static bool memory_never_sleeps(const struct lint *l, struct buf *out)
 {
-    if (!l->object || l->object->min != 0 || l->is_workload || !workload_is_memory(l->t->metric))
+    if (!l->object || l->object->min != 0 || l->is_workload || l->is_engine || !workload_is_memory(l->t->metric))
         return false;
     (void)buf_printf(
         out,
         "never sleeps: a server that fills its memory at start stays above activationThreshold %s without any "
         "load; scope workload tells it apart",
-        number_of(l->t->activation).text);
+        lint_number(l->t->activation).text);
     return true;
 }
 
@@ -137,29 +127,38 @@ static bool never_sleeps(const struct lint *l, struct buf *out)
         if (l->t->metric != idle_levels[i].metric || l->t->activation >= idle_levels[i].idle)
             continue;
         (void)buf_printf(out, "never sleeps: activationThreshold %s %s is below what an idle GPU shows",
-                         number_of(l->t->activation).text, trigger_metric_unit(l->t->metric));
+                         lint_number(l->t->activation).text, trigger_metric_unit(l->t->metric));
         return true;
     }
     return false;
 }
 
+/* Without a threshold in the metadata an engine's pod is active with any request. */
+static bool is_threshold_asked(const struct lint *l)
+{
+    return l->t->has_activation || !l->is_engine;
+}
+
 static bool never_active(const struct lint *l, struct buf *out)
 {
-    if (!l->is_workload || !is_percentage(l->t) || l->t->activation < ceiling)
+    double most = l->ceiling > 0 ? l->ceiling : full;
+    if (!l->is_workload || !is_percentage(l->t) || l->t->activation < most || !is_threshold_asked(l))
         return false;
-    (void)buf_printf(out, "never active: %s cannot be above 100", trigger_metric_name(l->t->metric));
+    (void)buf_printf(out, "never active: %s cannot be above %s", trigger_metric_name(l->t->metric),
+                     lint_number(most).text);
     return true;
 }
 
 static bool activation_above_target(const struct lint *l, struct buf *out)
 {
-    if (!l->is_workload || l->t->activation <= l->t->target || (is_percentage(l->t) && l->t->activation >= ceiling))
+    bool is_out_of_reach = is_percentage(l->t) && l->t->activation >= full;
+    if (!l->is_workload || l->t->activation <= l->t->target || is_out_of_reach || !is_threshold_asked(l))
         return false;
     (void)buf_printf(
         out,
         "activationThreshold %s is above target %s: at loads between them the workload is taken for idle while the HPA "
         "would add replicas",
-        number_of(l->t->activation).text, number_of(l->t->target).text);
+        lint_number(l->t->activation).text, lint_number(l->t->target).text);
     return true;
 }
 
@@ -167,8 +166,9 @@ enum { MANY_STEPS = 10 };
 
 static bool slow_growth(const struct lint *l, struct buf *out)
 {
-    double factor = ceiling / l->arithmetic.target, from = l->min > 1 ? (double)l->min : 1;
-    if (!l->is_workload || !l->has_ceiling || l->max < 0 || grows_above(l) >= ceiling || factor <= 1)
+    double factor = full / l->arithmetic.target, from = l->min > 1 ? (double)l->min : 1;
+    bool is_blind = l->ceiling > 0 && !l->is_engine; /* an engine shows what is waiting */
+    if (!l->is_workload || !is_blind || l->max < 0 || lint_grows_above(l) >= full || factor <= 1)
         return false;
     double steps = ceil(log((double)l->max / from) / log(factor) - 1e-9);
     if (!(steps > MANY_STEPS))
@@ -177,7 +177,7 @@ static bool slow_growth(const struct lint *l, struct buf *out)
         out,
         "grows slowly: %s stops at 100 and cannot show how much is waiting, so each step is at most x %s: %.0f steps "
         "from %.0f to %" PRId64 ", each as long as a pod takes to start; a queue length reaches further",
-        trigger_metric_name(l->t->metric), number_of(factor).text, steps, from, l->max);
+        trigger_metric_name(l->t->metric), lint_number(factor).text, steps, from, l->max);
     return true;
 }
 
@@ -238,7 +238,7 @@ static bool target_not_taken(const struct lint *l, struct buf *out)
     if (!l->metric || scaling_milli(l->metric->target) == scaling_milli(l->t->target))
         return false;
     (void)buf_printf(out, "the HPA still has target %s where the metadata has %s: KEDA has not taken it over yet",
-                     number_of(l->metric->target).text, number_of(l->t->target).text);
+                     lint_number(l->metric->target).text, lint_number(l->t->target).text);
     return true;
 }
 
@@ -312,53 +312,83 @@ static bool modifiers_hold(const struct lint *l, struct buf *out)
     return true;
 }
 
-/* Change procedure: ids are public (docs/explain.md); a new row needs a test. */
+/* Of what a row is asked: of the trigger; of each of its signals; of the trigger where it has one signal only. */
+enum asked_of { OF_TRIGGER, OF_EACH, OF_LONE };
+
+/* X(id, of what, function). Change procedure: ids are public (docs/explain.md); a new row needs a test. */
 #define LINT_ROWS(X)                                                                                                   \
-    X(never_grows)                                                                                                     \
-    X(never_past)                                                                                                      \
-    X(sum_with_value)                                                                                                  \
-    X(other_tenants)                                                                                                   \
-    X(hot_pod)                                                                                                         \
-    X(never_wakes)                                                                                                     \
-    X(memory_never_sleeps)                                                                                             \
-    X(never_sleeps)                                                                                                    \
-    X(never_active)                                                                                                    \
-    X(activation_above_target)                                                                                         \
-    X(slow_growth)                                                                                                     \
-    X(short_window)                                                                                                    \
-    X(two_scalers)                                                                                                     \
-    X(no_external_metric)                                                                                              \
-    X(ambiguous_type)                                                                                                  \
-    X(type_overruled)                                                                                                  \
-    X(target_not_taken)                                                                                                \
-    X(fallback_to_zero)                                                                                                \
-    X(static_fallback)                                                                                                 \
-    X(fallback_with_value)                                                                                             \
-    X(is_paused)                                                                                                       \
-    X(sum_is_avg)                                                                                                      \
-    X(percentile_is_max)                                                                                               \
-    X(modifiers_hold)
+    X(never_grows, OF_LONE, never_grows)                                                                               \
+    X(grows_by_queue_only, OF_LONE, lint_grows_by_queue_only)                                                          \
+    X(never_past, OF_LONE, never_past)                                                                                 \
+    X(sum_with_value, OF_LONE, sum_with_value)                                                                         \
+    X(other_tenants, OF_LONE, other_tenants)                                                                           \
+    X(hot_pod, OF_TRIGGER, hot_pod)                                                                                    \
+    X(never_wakes, OF_TRIGGER, never_wakes)                                                                            \
+    X(memory_never_sleeps, OF_EACH, memory_never_sleeps)                                                               \
+    X(never_sleeps, OF_EACH, never_sleeps)                                                                             \
+    X(never_active, OF_LONE, never_active)                                                                             \
+    X(activation_above_target, OF_LONE, activation_above_target)                                                       \
+    X(slow_growth, OF_LONE, slow_growth)                                                                               \
+    X(running_saturates, OF_LONE, lint_running_saturates)                                                              \
+    X(latency_lags, OF_TRIGGER, lint_latency_lags)                                                                     \
+    X(swings, OF_TRIGGER, lint_swings)                                                                                 \
+    X(short_rate_window, OF_EACH, lint_short_rate_window)                                                              \
+    X(tokens_estimated, OF_EACH, lint_tokens_estimated)                                                                \
+    X(part_never_grows, OF_TRIGGER, lint_part_never_grows)                                                             \
+    X(part_never_decides, OF_TRIGGER, lint_part_never_decides)                                                         \
+    X(short_window, OF_TRIGGER, short_window)                                                                          \
+    X(two_scalers, OF_TRIGGER, two_scalers)                                                                            \
+    X(no_external_metric, OF_TRIGGER, no_external_metric)                                                              \
+    X(ambiguous_type, OF_TRIGGER, ambiguous_type)                                                                      \
+    X(type_overruled, OF_TRIGGER, type_overruled)                                                                      \
+    X(target_not_taken, OF_TRIGGER, target_not_taken)                                                                  \
+    X(fallback_to_zero, OF_TRIGGER, fallback_to_zero)                                                                  \
+    X(static_fallback, OF_TRIGGER, static_fallback)                                                                    \
+    X(fallback_with_value, OF_TRIGGER, fallback_with_value)                                                            \
+    X(is_paused, OF_TRIGGER, is_paused)                                                                                \
+    X(sum_is_avg, OF_TRIGGER, sum_is_avg)                                                                              \
+    X(percentile_is_max, OF_TRIGGER, percentile_is_max)                                                                \
+    X(modifiers_hold, OF_TRIGGER, modifiers_hold)
 
 static const struct {
     const char *id;
+    enum asked_of of;
     bool (*applies)(const struct lint *l, struct buf *out);
 } rows[] = {
-#define X(name) {#name, name},
+#define X(name, of, function) {#name, of, function},
     LINT_ROWS(X)
 #undef X
 };
+
+/* Of several signals none bounds the whole: their ratios to their targets are compared. */
+static void look_at_signal(struct lint *l, const struct trigger *t)
+{
+    l->t = t;
+    l->is_engine = trigger_metric_is_engine(t->metric) || t->prefers_engine;
+    l->ceiling = t->n_parts > 0 ? 0 : lint_ceiling(t);
+}
+
+/* One of several signals, by its own target. */
+static struct lint of_part(const struct lint *whole, const struct trigger *part)
+{
+    struct lint l = *whole;
+    look_at_signal(&l, part);
+    l.arithmetic.target = part->target;
+    return l;
+}
 
 static struct lint gather(const struct workload_facts *facts, const struct trigger *t)
 {
     struct lint l = {.facts = facts,
                      .t = t,
+                     .whole = t,
                      .object = facts->scaled_object,
                      .hpa = facts->hpa_state == WORKLOAD_HPA_KNOWN ? facts->hpa : NULL,
                      .is_workload = t->scope == TRIGGER_WORKLOAD,
-                     .has_ceiling = scaling_kind_ceiling(workload_kind(t->metric)) > 0,
                      .min = -1,
                      .max = -1};
     l.is_ambiguous = workload_find_hpa(t, facts, &l.arithmetic, &l.metric, &l.ambiguity) < 0;
+    look_at_signal(&l, t);
     if (l.object) {
         l.min = l.object->min;
         l.max = l.object->max;
@@ -369,18 +399,28 @@ static struct lint gather(const struct workload_facts *facts, const struct trigg
     return l;
 }
 
+static void ask(const struct lint *l, size_t row, void (*told)(void *context, const char *id, const char *sentence),
+                void *context)
+{
+    BUF_AUTO struct buf sentence;
+    buf_init(&sentence, SENTENCE_BYTES);
+    if (rows[row].applies(l, &sentence))
+        told(context, rows[row].id, buf_cstr(&sentence));
+}
+
 void workload_lint(const struct workload_facts *facts, const struct trigger *t,
                    void (*told)(void *context, const char *id, const char *sentence), void *context)
 {
-    bool is_engine = trigger_metric_is_engine(t->metric);
-    if (!facts || facts->is_job || is_engine || t->scope == TRIGGER_NODE || (!facts->hpa && !facts->scaled_object))
+    if (!facts || facts->is_job || t->scope == TRIGGER_NODE || (!facts->hpa && !facts->scaled_object))
         return;
     struct lint l = gather(facts, t);
-    BUF_AUTO struct buf sentence;
-    buf_init(&sentence, SENTENCE_BYTES);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        buf_reset(&sentence);
-        if (rows[i].applies(&l, &sentence))
-            told(context, rows[i].id, buf_cstr(&sentence));
+        bool is_of_whole = t->n_parts == 0 || rows[i].of == OF_TRIGGER;
+        if (is_of_whole)
+            ask(&l, i, told, context);
+        for (size_t k = 0; !is_of_whole && rows[i].of == OF_EACH && k < t->n_parts; k++) {
+            struct lint part = of_part(&l, t->parts[k]);
+            ask(&part, i, told, context);
+        }
     }
 }

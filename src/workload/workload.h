@@ -197,8 +197,8 @@ void workload_explain_json(const struct workload_facts *facts, const struct work
 /* ---- lint: scaling-semantics 7 ---- */
 
 /* Sentences about what this ScaledObject can never do or will do wrong; one call of `told` each, with the id of the row
- * (docs/explain.md). Needs facts->hpa or facts->scaled_object; says nothing about what is not known, nor in scope node
- * or for engines' metrics. */
+ * (docs/explain.md). Needs facts->hpa or facts->scaled_object; says nothing about what is not known, nor in scope node.
+ */
 void workload_lint(const struct workload_facts *facts, const struct trigger *t,
                    void (*told)(void *context, const char *id, const char *sentence), void *context);
 
