@@ -128,19 +128,16 @@ static void evaluate_endpoint(const struct trigger *t, const struct workload_fle
     const struct signals_feed *feed = NULL;
     if (fleet->endpoint)
         feed = fleet->endpoint(fleet->context, trigger_endpoint(t), ns, t->engine_metric, t, &why);
-    (void)feed;
-    *ret = (struct trigger_evaluation){.trigger = t, .now_ns = now_ns, .activity = -1};
-    (void)err_set(&ret->value_error, ERR_UNAVAILABLE, "%s", why ? why : "the page was not read");
-    ret->active_error = ret->value_error;
+    trigger_evaluate_page(t, feed, why, now_ns, TRIGGER_ASK_ALL, ret);
 }
 
-static void take(const struct trigger *t, struct workload_answer *ret)
+static void take(struct workload_answer *ret)
 {
     ret->value = ret->cluster.value;
     ret->value_error = ret->cluster.value_error;
     ret->is_active = ret->cluster.is_active;
     ret->active_error = ret->cluster.active_error;
-    ret->is_above = trigger_endpoint(t) ? ret->is_active : ret->cluster.activity > t->activation;
+    ret->is_above = ret->cluster.is_above;
 }
 
 void workload_evaluate_cluster(struct workload_memory *m, const char *ns, const struct workload_fleet *fleet,
@@ -153,5 +150,5 @@ void workload_evaluate_cluster(struct workload_memory *m, const char *ns, const 
         ret->active_error = ret->value_error;
         return;
     }
-    take(m->trigger, ret);
+    take(ret);
 }

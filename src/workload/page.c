@@ -48,10 +48,10 @@ static int64_t max_age_ns(const struct signals_feed *feed)
     return age_ns > MAX_AGE_MIN_NS ? age_ns : MAX_AGE_MIN_NS;
 }
 
-static void ask_page(const struct look *look, const struct signals_feed *feed, int64_t since_ns,
-                     struct signals_answer *ret)
+static void ask_signal(const struct look *look, enum signals_id signal, const struct signals_feed *feed,
+                       int64_t since_ns, struct signals_answer *ret)
 {
-    struct signals_question question = {.signal = workload_signal(look->trigger),
+    struct signals_question question = {.signal = signal,
                                         .now_ns = look->now_ns,
                                         .window_ns = look->trigger->window_ns,
                                         .activation_window_ns = look->trigger->activation_window_ns,
@@ -60,6 +60,24 @@ static void ask_page(const struct look *look, const struct signals_feed *feed, i
     *ret = (struct signals_answer){.reading = SIGNALS_READ_NEVER, .age_s = -1, .missing = ""};
     if (feed->history)
         signals_read(feed->history, &question, ret);
+}
+
+static void ask_page(const struct look *look, const struct signals_feed *feed, int64_t since_ns,
+                     struct signals_answer *ret)
+{
+    ask_signal(look, workload_signal(look->trigger), feed, since_ns, ret);
+}
+
+/* Short requests come and go between two pages, and no gauge shows them; that some ended shows that there was one. */
+static void count_ended(const struct look *look, const struct signals_feed *feed, int64_t since_ns,
+                        struct signals_answer *page)
+{
+    if (!page->in_flight.is_known || page->in_flight.value > 0)
+        return;
+    struct signals_answer ended;
+    ask_signal(look, SIGNALS_REQUEST_RATE, feed, since_ns, &ended);
+    if (ended.peak.is_known && ended.peak.value > 0)
+        page->in_flight.value = 1;
 }
 
 /* ---- why it says nothing ---- */
@@ -138,6 +156,7 @@ bool workload_find_page(const struct look *look, size_t index, const struct scal
         if (!page)
             return false;
         ask_page(look, input->feed, started_ns(look, pod), page);
+        count_ended(look, input->feed, started_ns(look, pod), page);
         input->page = page;
     }
     explain_page(look, input, why);

@@ -406,6 +406,65 @@ static void test_a_latency_is_the_mean_over_requests(void **state)
     assert_near(in[2].counted->load.weight, 0);
 }
 
+static void test_a_server_that_hangs_orders_no_replicas(void **state)
+{
+    (void)state;
+    static const char page[] = "vllm:num_requests_running{engine=\"0\"} 1\nvllm:num_requests_waiting{engine=\"0\"} 14\n"
+                               "vllm:kv_cache_usage_perc{engine=\"0\"} 0.76\n"
+                               "# TYPE vllm:generation_tokens_total counter\n"
+                               "vllm:generation_tokens_total{engine=\"0\"} %g\n";
+    WORLD w;
+    PAGES_INIT(w, KV); /* cases O27 and O33: 900 tokens a second, then 5.4 */
+    (void)pages_pod(&w, 1);
+    double tokens = 1000;
+    for (int i = 0; i < 24; i++, tokens += 4500, world_wait(&w, 5))
+        pages_say(&w, pages_of(&w, 1), page, tokens);
+    pages_say(&w, pages_of(&w, 1), page, tokens);
+    assert_near(VALUE(w), 200);
+    for (int i = 0; i < 61; i++) {
+        world_wait(&w, 5);
+        tokens += 27;
+        pages_say(&w, pages_of(&w, 1), page, tokens);
+    }
+    assert_near(VALUE(w), 0);
+    assert_true(w.answer.inputs[0].page->is_stalled);
+    assert_true(w.answer.is_active); /* hung is not idle */
+}
+
+static void test_a_cache_that_looks_used_with_nothing_running_is_idle(void **state)
+{
+    (void)state;
+    WORLD w;
+    PAGES_INIT(w, KV); /* case O26 */
+    (void)pages_pod(&w, 1);
+    for (int i = 0; i < 13; i++, world_wait(&w, 5))
+        pages_vllm(&w, 1, 0, 0, 99);
+    pages_vllm(&w, 1, 0, 0, 99);
+    assert_near(VALUE(w), 0);
+    assert_true(w.answer.inputs[0].page->is_idle_gauge);
+    assert_false(w.answer.is_active);
+}
+
+static void test_a_latency_that_more_replicas_cannot_better_holds_nothing_up(void **state)
+{
+    (void)state;
+    static const char page[] = "vllm:num_requests_running{engine=\"0\"} 1\nvllm:num_requests_waiting{engine=\"0\"} 0\n"
+                               "# TYPE vllm:time_to_first_token_seconds histogram\n"
+                               "vllm:time_to_first_token_seconds_bucket{engine=\"0\",le=\"+Inf\"} %2$d\n"
+                               "vllm:time_to_first_token_seconds_sum{engine=\"0\"} %1$g\n"
+                               "vllm:time_to_first_token_seconds_count{engine=\"0\"} %2$d\n";
+    WORLD w;
+    PAGES_INIT(w, "metricType", "time_to_first_token_ms", "targetValue", "500");
+    for (unsigned i = 1; i <= 2; i++)
+        (void)pages_pod(&w, i);
+    for (int k = 0; k < 5; k++, world_wait(&w, 5)) /* case O62: 900 ms each, alone on the server */
+        for (unsigned i = 1; i <= 2; i++)
+            pages_say(&w, pages_of(&w, i), page, 0.9 * k, k);
+    assert_near(VALUE(w), 0);
+    assert_true(w.answer.inputs[0].page->is_uncontended);
+    assert_int_equal(w.answer.sent.proposal, 0);
+}
+
 /* ---- activity ---- */
 
 static void test_any_request_is_work_where_no_threshold_is_given(void **state)
@@ -452,6 +511,31 @@ static void test_a_burst_between_two_questions_is_seen(void **state)
     pages_vllm(&w, 1, 0, 0, 0);
     (void)VALUE(w);
     assert_true(w.answer.is_active);
+}
+
+static void test_requests_too_short_for_any_gauge_are_work_too(void **state)
+{
+    (void)state;
+    static const char page[] = "vllm:num_requests_running{engine=\"0\"} 0\nvllm:num_requests_waiting{engine=\"0\"} 0\n"
+                               "vllm:kv_cache_usage_perc{engine=\"0\"} 0\n"
+                               "# TYPE vllm:request_success_total counter\n"
+                               "vllm:request_success_total{engine=\"0\",finished_reason=\"stop\"} %d\n";
+    WORLD w;
+    PAGES_INIT(w, KV);
+    (void)pages_pod(&w, 1);
+    pages_say(&w, pages_of(&w, 1), page, 100);
+    (void)VALUE(w);
+    assert_false(w.answer.is_active); /* one page says nothing of a change */
+    world_wait(&w, 5);
+    pages_say(&w, pages_of(&w, 1), page, 150);
+    assert_near(VALUE(w), 0);
+    assert_true(w.answer.is_active && w.answer.is_above);
+    for (int i = 0; i < 13; i++) {
+        world_wait(&w, 5);
+        pages_say(&w, pages_of(&w, 1), page, 150);
+    }
+    (void)VALUE(w);
+    assert_false(w.answer.is_active);
 }
 
 /* ---- who is looked at, and how ---- */
@@ -539,6 +623,24 @@ static void test_a_metric_of_the_users_choice(void **state)
     assert_near(VALUE(w), 12);
 }
 
+/* ---- scope cluster ---- */
+
+static void test_scope_cluster_reads_the_page_of_the_endpoint(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD none;
+    PAGES_INIT(w, "profile", "vllm-queue-depth", "scope", "cluster", "vllmEndpoint", "http://router/metrics");
+    pages_say(&w, world_url(&w, "http://router/metrics"),
+              "vllm:num_requests_waiting{engine=\"0\"} 14\nvllm:num_requests_running{engine=\"0\"} 1\n");
+    assert_near(VALUE(w), 14); /* reference A.12 16 */
+    assert_true(w.answer.is_active && w.answer.is_cluster && w.answer.is_above);
+    w.page_why = "is a link-local address";
+    assert_refused(w, ERR_UNAVAILABLE, "link-local");
+    WORLD_INIT(none, "profile", "vllm-queue-depth", "scope", "cluster", "vllmEndpoint", "http://router/metrics");
+    assert_refused(none, ERR_UNAVAILABLE, "pages of endpoints are not fetched here");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -568,11 +670,16 @@ int main(void)
         cmocka_unit_test(test_any_request_is_work_where_no_threshold_is_given),
         cmocka_unit_test(test_a_threshold_in_the_metadata_is_of_the_signal),
         cmocka_unit_test(test_a_burst_between_two_questions_is_seen),
+        cmocka_unit_test(test_requests_too_short_for_any_gauge_are_work_too),
+        cmocka_unit_test(test_a_server_that_hangs_orders_no_replicas),
+        cmocka_unit_test(test_a_cache_that_looks_used_with_nothing_running_is_idle),
+        cmocka_unit_test(test_a_latency_that_more_replicas_cannot_better_holds_nothing_up),
         cmocka_unit_test(test_only_the_leader_of_a_group_has_a_page),
         cmocka_unit_test(test_where_a_page_is_follows_the_pod),
         cmocka_unit_test(test_pages_are_kept_wanted_between_questions),
         cmocka_unit_test(test_jobs_may_follow_a_queue),
         cmocka_unit_test(test_a_metric_of_the_users_choice),
+        cmocka_unit_test(test_scope_cluster_reads_the_page_of_the_endpoint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
