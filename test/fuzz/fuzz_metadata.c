@@ -1,6 +1,7 @@
 /* Metadata of arbitrary pairs: what is accepted keeps its promises (name, target, ranges, an evaluation and an
  * explanation that hold together), what is refused has a class and a sentence, and the cache agrees with the parser.
  * Input: a byte for the program (agent or hub), then lines of key=value. */
+#include "signals/signals.h"
 #include "snapshot/snapshot.h"
 #include "trigger/trigger.h"
 
@@ -46,6 +47,25 @@ static void check_trigger(const struct trigger *t)
     check(t->n_warnings <= TRIGGER_WARNINGS_MAX);
     for (size_t i = 0; i < t->n_warnings; i++)
         check(t->warnings[i][0] && str_is_utf8(str_of(t->warnings[i])));
+    check((t->wake_endpoint[0] != 0) == (t->wake_metric[0] != 0));
+    check(t->n_parts <= TRIGGER_PARTS_MAX && t->n_parts != 1 && trigger_unit(t) != NULL);
+    if (t->n_parts == 0)
+        check((t->engine_metric[0] != 0) == (t->metric == TRIGGER_ENGINE_METRIC));
+    bool needs_page = trigger_metric_is_engine(t->metric) && t->scope != TRIGGER_WORKLOAD && !t->is_for_hub;
+    check((trigger_endpoint(t) != NULL) == needs_page);
+    check(!trigger_endpoint(t) || trigger_endpoint(t) == trigger_endpoint_hint(t));
+}
+
+static void check_parts(const struct trigger *t)
+{
+    char types[TRIGGER_TYPES_MAX];
+    trigger_show_types(t, types);
+    check(types[0] && strlen(types) < TRIGGER_TYPES_MAX - 1);
+    for (size_t i = 0; i < t->n_parts; i++) {
+        check(t->scope == TRIGGER_WORKLOAD && t->parts[i]->scope == TRIGGER_WORKLOAD && t->parts[i]->n_parts == 0);
+        check(i > 0 || t->parts[i]->metric == t->metric);
+        check_trigger(t->parts[i]);
+    }
 }
 
 /* Two whole GPUs, one of them silent for a minute, and a MIG GPU with one device. */
@@ -97,6 +117,46 @@ static void check_evaluation(const struct trigger *t)
     check(!out.is_overflowed && str_is_utf8(str_of(buf_cstr(&out))));
 }
 
+static struct signals_history *page_history(void)
+{
+    static const char text[] =
+        "vllm:num_requests_waiting 3\nvllm:num_requests_running 2\nvllm:kv_cache_usage_perc 0.5\n"
+        "vllm:generation_tokens_total 100\n";
+    struct signals_history *history = signals_history_new();
+    struct signals_reader *reader = signals_reader_new(NULL);
+    struct err e;
+    for (int64_t i = 0; i < 3; i++) {
+        signals_reader_begin(reader);
+        check(signals_reader_feed(reader, text, sizeof(text) - 1, &e) == 0);
+        signals_history_add(history, signals_reader_end(reader, &e), (90 + i * 5) * NS_PER_S);
+    }
+    signals_reader_free(reader);
+    return history;
+}
+
+/* The page that the trigger names, read three times. */
+static void check_page(const struct trigger *t)
+{
+    static struct signals_history *history;
+    if (!history)
+        history = page_history();
+    struct signals_feed feed = {
+        .url = "http://a/metrics", .history = history, .error = "HTTP 500", .interval_ns = 5 * NS_PER_S};
+    BUF_AUTO struct buf out;
+    buf_init(&out, 65536);
+    struct trigger_evaluation ev;
+    trigger_evaluate_page(t, &feed, NULL, 101 * NS_PER_S, TRIGGER_ASK_ALL, &ev);
+    if (ev.value_error.class == ERR_NONE)
+        check(trigger_endpoint(t) && isfinite(ev.value) && ev.value >= 0 && ev.value <= 1e12);
+    else
+        check(ev.value_error.text[0] && str_is_utf8(str_of(ev.value_error.text)));
+    struct json j;
+    json_init(&j, &out, 0);
+    trigger_explain_json(&ev, &j);
+    trigger_explain_text(&ev, &out);
+    check(!out.is_overflowed && str_is_utf8(str_of(buf_cstr(&out))));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct trigger_default entry = {
@@ -115,7 +175,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (t) {
         check_trigger(t);
         check(strcmp(t->metric_name, cached->metric_name) == 0 && t->metric == cached->metric);
+        check_parts(t);
         check_evaluation(t);
+        check_page(t);
     } else {
         check(e.class == ERR_INVALID_ARGUMENT && e.text[0] && str_is_utf8(str_of(e.text)));
     }
