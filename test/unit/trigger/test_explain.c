@@ -112,6 +112,64 @@ static void test_text_names_errors_by_their_code(void **state)
     assert_contains(text_of(&out, &n, t), "input    GPU 0 GPU-0 H100 80GB HBM3: unsupported, not counted\n");
 }
 
+static const char *described(struct buf *out, const struct trigger *t)
+{
+    struct json j;
+    buf_reset(out);
+    json_init(&j, out, 0);
+    json_object_begin(&j);
+    trigger_describe_json(t, &j);
+    json_object_end(&j);
+    return buf_cstr(out);
+}
+
+static const char *described_in_words(struct buf *out, const struct trigger *t)
+{
+    buf_reset(out);
+    trigger_describe_text(t, out);
+    return buf_cstr(out);
+}
+
+static void test_several_metric_types_are_shown_each_with_its_target(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf out;
+    buf_init(&out, 1 << 16);
+    TRIGGER_AUTO t =
+        parse_with(&hub_settings, METADATA("metricType", "requests_in_flight,gpu_utilization,engine_metric",
+                                           "targetValue", "16,80,2.5", "engineMetric", "q"));
+    assert_string_equal(described_in_words(&out, t),
+                        "trigger  keda_gpu_signals: avg of requests_in_flight,gpu_utilization,engine_metric q in scope "
+                        "workload, target 100 % of their targets, active with any of them\n"
+                        "part     requests_in_flight, target 16 requests, active with any request\n"
+                        "part     gpu_utilization, target 80 %, active above 0 %\n"
+                        "part     engine_metric q, target 2.5, active with any request\n");
+    const char *json = described(&out, t);
+    assert_contains(json, "\"metricType\":\"requests_in_flight,gpu_utilization,engine_metric\",\"unit\":\"%\"");
+    assert_contains(json, "\"target\":100,");
+    assert_contains(json, "\"engineMetric\":\"q\",\"parts\":[{\"metricType\":\"requests_in_flight\",\"unit\":"
+                          "\"requests\",\"target\":16,\"activationThreshold\":0},{\"metricType\":\"gpu_utilization\",");
+    assert_contains(json, "{\"metricType\":\"engine_metric\",\"unit\":\"\",\"target\":2.5,\"activationThreshold\":0,"
+                          "\"engineMetric\":\"q\"}]}");
+}
+
+static void test_keys_of_engines_are_shown_where_they_count(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf out;
+    buf_init(&out, 1 << 16);
+    TRIGGER_AUTO t = parse_with(&hub_settings, METADATA("profile", "vllm-inference", "vllmEndpoint", "http://a/m",
+                                                        "wakeEndpoint", "http://r/m", "wakeMetric", "q"));
+    assert_contains(described(&out, t), "\"activationWindowSeconds\":60,\"endpoint\":\"http://a/m\","
+                                        "\"prefersEngine\":true,\"wakeEndpoint\":\"http://r/m\",\"wakeMetric\":\"q\"}");
+    TRIGGER_AUTO gpu = parse_with(&hub_settings, METADATA("vllmEndpoint", "http://a/m"));
+    assert_contains(described(&out, gpu), "\"activationWindowSeconds\":60}");
+    TRIGGER_AUTO given =
+        parse_with(&hub_settings, METADATA("metricType", "kv_cache_usage", "activationThreshold", "5"));
+    assert_string_equal(described_in_words(&out, given), "trigger  keda_gpu_metric: avg of kv_cache_usage in scope "
+                                                         "workload, target 80 %, active above 5 %\n");
+}
+
 static void test_states_have_names(void **state)
 {
     (void)state;
@@ -126,6 +184,8 @@ int main(void)
         cmocka_unit_test(test_json_has_null_for_what_is_unknown_and_errors_beside_it),
         cmocka_unit_test(test_text_has_a_line_for_each_part),
         cmocka_unit_test(test_text_names_errors_by_their_code),
+        cmocka_unit_test(test_several_metric_types_are_shown_each_with_its_target),
+        cmocka_unit_test(test_keys_of_engines_are_shown_where_they_count),
         cmocka_unit_test(test_states_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
