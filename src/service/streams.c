@@ -24,6 +24,9 @@ static struct stream *open_stream(struct service *s, struct rpc_call *call, stru
     }
     stream->ref = ref;
     stream->trigger = t;
+    size_t parts_bytes = t->n_parts * sizeof(struct trigger);
+    stream->bytes += parts_bytes;
+    s->stream_bytes += parts_bytes;
     rpc_call_send_headers(call);
     return stream;
 }
