@@ -51,7 +51,7 @@ static const struct page_series *find_sink(const struct making *m, unsigned sink
     for (high = low; high < m->n && m->series[high].sink == sink;)
         high++;
     *ret_n = high - low;
-    return &m->series[low];
+    return m->n ? &m->series[low] : NULL;
 }
 
 /* Levels add up; of shares the largest counts: the fullest server is the one that makes requests wait. Case O29 */

@@ -16,7 +16,8 @@ enum {
     JUDGED_LINES = 16,  /* lines that are read to their end only to tell whether this is a metrics page */
     SEEN_MAX = 8,       /* names for people */
     SEEN_NAME_MAX = 64, /* of one of them */
-    CACHED_NAME_MAX = 255
+    CACHED_NAME_MAX = 255,
+    CUSTOM_MAX = 128 /* of the user's metric, its end included */
 };
 /* Beyond it a value is no count or share that an engine could have. */
 #define VALUE_MAX 1e15
@@ -45,7 +46,7 @@ struct signals_reader {
     struct name names[NAMES_MAX];
     size_t n_names;
     uint16_t slots[SLOTS]; /* index + 1 into names; 0 free */
-    char custom[ALIAS_NAME_MAX];
+    char custom[CUSTOM_MAX];
 
     /* of the page that is read */
     struct buf line; /* what came of a line whose end has not come */
@@ -133,7 +134,7 @@ struct signals_reader *signals_reader_new(const char *metric)
             if (alias_name(&aliases[i], part, name))
                 add_name(r, name, (unsigned)i * ALIAS_PARTS + (unsigned)part);
     unsigned custom = (unsigned)aliases_len * ALIAS_PARTS;
-    if (metric && *metric && str_copy(r->custom, sizeof(r->custom) - strlen("_total"), str_of(metric))) {
+    if (metric && *metric && str_copy(r->custom, sizeof(r->custom), str_of(metric))) {
         add_name(r, r->custom, custom);
         (void)snprintf(name, sizeof(name), "%s_total", r->custom);
         add_name(r, name, custom + 1);
