@@ -36,8 +36,16 @@ static bool is_before(const struct page_counter *a, const struct page_counter *b
     return a->quantity != b->quantity ? a->quantity < b->quantity : a->key < b->key;
 }
 
-/* A counter that fell began anew: it grew by what it is. A series that was not there before says nothing yet. Case O23
- */
+/* A counter that fell began anew: it grew by what it is. A series that was not there before says nothing yet (another
+ * rank, another server behind the same address), but for those that the user names: what wakes a workload must not miss
+ * the first request of a kind. Case O23 */
+static double grown_since(const struct page_counter *before, const struct page_counter *c)
+{
+    if (before)
+        return c->value < before->value ? c->value : c->value - before->value;
+    return c->quantity == QUANTITY_CUSTOM_COUNTER ? c->value : 0;
+}
+
 static void add_growth(const struct signals_page *old, const struct signals_page *fresh, float increase[COUNTER_COUNT])
 {
     size_t k = 0;
@@ -45,21 +53,9 @@ static void add_growth(const struct signals_page *old, const struct signals_page
         const struct page_counter *c = &fresh->counters[i];
         while (k < old->n_counters && is_before(&old->counters[k], c))
             k++;
-        if (k == old->n_counters || is_before(c, &old->counters[k]))
-            continue;
-        double grown = c->value < old->counters[k].value ? c->value : c->value - old->counters[k].value;
-        increase[page_counter_index(c->quantity)] += (float)grown;
+        bool is_new = k == old->n_counters || is_before(c, &old->counters[k]);
+        increase[page_counter_index(c->quantity)] += (float)grown_since(is_new ? NULL : &old->counters[k], c);
     }
-}
-
-/* A counter that the user names may be there only since something was counted: then it grew from nothing. What wakes a
- * workload must not miss the first request. */
-static void add_first_growth(const struct signals_page *old, const struct signals_page *fresh,
-                             float increase[COUNTER_COUNT])
-{
-    size_t custom = page_counter_index(QUANTITY_CUSTOM_COUNTER);
-    if (!old->has_counter[custom])
-        increase[custom] += (float)fresh->total[custom];
 }
 
 /* Triton counts requests and the items in them. A page on which only the items move counts them. */
@@ -102,7 +98,6 @@ static void note_growth(struct signals_history *h, const struct signals_page *pa
     bool is_first = !h->page;
     if (!is_first) {
         add_growth(h->page, page, s->increase);
-        add_first_growth(h->page, page, s->increase);
         count_items(page->dialect, s->increase);
         note_means(h, s->increase);
         if (s->at_ns > h->newest_ns)

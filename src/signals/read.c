@@ -100,6 +100,11 @@ static bool has_counter(const struct signals_history *h, enum quantity quantity)
     return h->page->has_counter[page_counter_index(quantity)];
 }
 
+static double span_s(const struct span *s, size_t base)
+{
+    return (double)(s->h->newest_ns - history_sample(s->h, base)->at_ns) / 1e9;
+}
+
 /* The oldest sample of the window, or the one before where the window has but one; false where there is none. */
 static bool base_of(const struct span *s, size_t *ret)
 {
@@ -188,8 +193,8 @@ static void read_rate(const struct span *window, const struct span *active, enum
     ret->peak = peak_growth(active, quantity, true);
     if (!base_of(window, &base))
         return;
-    double time_s = (double)(window->h->newest_ns - history_sample(window->h, base)->at_ns) / 1e9;
-    ret->value = growth(window, base, quantity) / time_s;
+    ret->span_s = span_s(window, base);
+    ret->value = growth(window, base, quantity) / ret->span_s;
     ret->reading = SIGNALS_READ_OK;
 }
 
@@ -218,6 +223,7 @@ static void read_latency(const struct span *window, const struct span *active, e
     if (!base_of(window, &base))
         return;
     ret->reading = SIGNALS_READ_OK;
+    ret->span_s = span_s(window, base);
     ret->peak = peak_growth(active, sum, false);
     double count = growth(window, base, sum + 1);
     if (!(count > 0)) {
@@ -352,6 +358,7 @@ void signals_read(const struct signals_history *h, const struct signals_question
     if (!h || !h->page)
         return;
     describe_page(h, ret);
+    ret->is_counter = q->signal == SIGNALS_CUSTOM && has_counter(h, QUANTITY_CUSTOM_COUNTER);
     ret->age_s = (double)(q->now_ns - h->newest_ns) / 1e9;
     if (h->newest_ns < q->since_ns)
         return;

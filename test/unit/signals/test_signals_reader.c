@@ -243,6 +243,15 @@ static void test_the_first_count_of_a_users_metric_is_not_missed(void **state)
     assert_int_equal(a.reading, SIGNALS_READ_OK);
     assert_double_near(a.value, 0.3, 1e-6);
     assert_double_near(a.peak.value, 0.3, 1e-6);
+    assert_true(a.is_counter);
+    assert_double_near(a.value * a.span_s, 3, 1e-6); /* how many there were */
+    /* of a route that was never asked before, beside one that was */
+    a = custom("incoming_total", "incoming_total{route=\"/a\"} 70\n",
+               "incoming_total{route=\"/a\"} 70\nincoming_total{route=\"/b\"} 1\n");
+    assert_double_near(a.value * a.span_s, 1, 1e-6);
+    a = custom("incoming", "incoming 70\n", "incoming 70\n");
+    assert_false(a.is_counter);
+    assert_double_same(a.span_s, 0);
 }
 
 static void test_a_users_metric_does_not_hide_the_engine(void **state)
