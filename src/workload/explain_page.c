@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* What a rule made of a page: X(member, name, sentence). Names are public: flags of the JSON, ids of warnings. */
+/* What a rule made of a page: X(member, name, sentence). Names are trigger's, and ids of warnings. */
 #define PAGE_FLAGS(X)                                                                                                  \
     X(is_demand, "demand", "requests wait, so the demand for the KV cache counts, not only its use")                   \
     X(is_idle_gauge, "idle_gauge", "its KV cache looks used and nothing runs, waits or is generated: it counts as 0")  \
@@ -77,7 +77,7 @@ static void put_signal(const struct trigger *t, enum workload_mode mode, struct 
 static void put_part(const struct workload_part *part, bool is_decisive, struct buf *out)
 {
     const struct trigger *t = part->trigger;
-    (void)buf_append_str(out, "part     ");
+    (void)buf_append_str(out, "signal   ");
     put_signal(t, part->mode, out);
     if (part->result.error.class != ERR_NONE) {
         (void)buf_printf(out, ": no value: %s\n", part->result.error.text);
@@ -104,52 +104,32 @@ void workload_put_signals(const struct workload_answer *a, struct buf *out)
 
 size_t workload_count_page_lines(const struct workload_input *in)
 {
-    bool has_said = in->page && in->page->age_s >= 0, is_told = in->page_text == in->text;
-    return in->feed && (has_said || !is_told) ? 1 : 0;
+    return in->feed && in->page && (in->page->age_s >= 0 || in->page_text != in->text) ? 1 : 0;
 }
 
-static void put_quantity(struct buf *out, const char *before, struct signals_maybe quantity, const char *after)
+/* What a rule made of it, and why it is not used. */
+static void put_judged(const struct workload_input *in, struct buf *out)
 {
-    if (quantity.is_known)
-        workload_put_number(out, before, quantity.value, after);
-}
-
-static void put_said(const struct signals_answer *page, struct buf *out)
-{
-    (void)buf_printf(out, ": %s", signals_engine_name(page->engine));
-    put_quantity(out, ", ", page->running, " running");
-    put_quantity(out, ", ", page->waiting, " waiting");
-    put_quantity(out, ", KV cache ", page->kv_percent, " %");
-    if (page->model[0])
-        (void)buf_printf(out, ", most of model %s", page->model);
-    (void)buf_append_str(out, ", read ");
-    workload_put_age(out, page->age_s);
-    (void)buf_append_str(out, " ago");
     struct flag flags[FLAGS];
-    find_flags(page, flags);
+    find_flags(in->page, flags);
     for (size_t i = 0; i < FLAGS; i++)
         if (flags[i].is_set)
             (void)buf_printf(out, "; %s", flags[i].sentence);
+    if (in->page->reading == SIGNALS_READ_ABSENT && in->page_text != in->text)
+        (void)buf_printf(out, "; it has no %s", in->page->missing);
 }
 
 void workload_put_page(const struct workload_input *in, struct buf *out)
 {
     if (workload_count_page_lines(in) == 0)
         return;
-    (void)buf_printf(out, "page     %s", in->feed->url);
-    if (in->page && in->page->age_s >= 0)
-        put_said(in->page, out);
-    if (in->page_text[0] && in->page_text != in->text)
-        (void)buf_printf(out, "; %s", in->page_text);
+    (void)buf_append_str(out, "page     ");
+    trigger_say_page(in->feed, in->page, out);
+    put_judged(in, out);
     (void)buf_append_char(out, '\n');
 }
 
 /* ---- JSON ---- */
-
-static void quantity_kv(struct json *out, const char *key, struct signals_maybe quantity)
-{
-    json_kv_maybe(out, key, quantity.is_known, quantity.value);
-}
 
 static void part_json(const struct workload_part *part, bool is_decisive, struct json *out)
 {
@@ -174,22 +154,10 @@ void workload_signals_json(const struct workload_answer *a, struct json *out)
     json_kv_string(out, "signal", signal_name(a->n_parts > 0 ? a->parts[0].trigger : a->trigger, a->mode));
     if (a->n_parts == 0)
         return;
-    json_key(out, "parts");
+    json_key(out, "signals");
     json_array_begin(out);
     for (size_t i = 0; i < a->n_parts; i++)
         part_json(&a->parts[i], a->result.part == i, out);
-    json_array_end(out);
-}
-
-static void flags_json(const struct signals_answer *page, struct json *out)
-{
-    struct flag flags[FLAGS];
-    find_flags(page, flags);
-    json_key(out, "flags");
-    json_array_begin(out);
-    for (size_t i = 0; i < FLAGS; i++)
-        if (flags[i].is_set)
-            json_string(out, flags[i].name);
     json_array_end(out);
 }
 
@@ -200,19 +168,8 @@ void workload_page_json(const struct workload_input *in, struct json *out)
         json_null(out);
         return;
     }
-    const struct signals_answer *p = in->page;
     json_object_begin(out);
-    json_kv_string(out, "url", in->feed->url);
-    json_kv_string(out, "engine", p->age_s >= 0 ? signals_engine_name(p->engine) : NULL);
-    json_kv_string(out, "reading", signals_reading_name(p->reading));
-    json_kv_maybe(out, "ageSeconds", p->age_s >= 0, p->age_s);
-    quantity_kv(out, "running", p->running);
-    quantity_kv(out, "waiting", p->waiting);
-    quantity_kv(out, "kvPercent", p->kv_percent);
-    quantity_kv(out, "mostRequests", p->in_flight);
-    json_kv_string(out, "model", p->model[0] ? p->model : NULL);
-    flags_json(p, out);
-    json_kv_string(out, "error", in->feed->error[0] ? in->feed->error : NULL);
+    trigger_page_members(in->feed, in->page, out);
     json_kv_string(out, "reason", in->page_text[0] ? in->page_text : NULL);
     json_object_end(out);
 }

@@ -179,7 +179,7 @@ struct workload_answer {
     const struct workload_asked *last; /* the question before this one, if workload_memory_note was told of it */
 };
 /* An arena for scope cluster holds about 170 bytes for each device that counts: 16 MiB for 80,000; for scope workload
- * about 700 for each pod and place, and 200 for each of its devices. RESOURCE_EXHAUSTED beyond it.
+ * about 1000 for each pod and place, and 200 for each of its devices, for each signal. RESOURCE_EXHAUSTED beyond it.
  * Scope workload from the facts, scope cluster from all nodes; scope node is FAILED_PRECONDITION here. Never fails:
  * errors are in *ret, which refers to the facts, the fleet and the arena. `facts` NULL: scope cluster only. */
 void workload_evaluate(struct workload_memory *m, const struct workload_facts *facts,
