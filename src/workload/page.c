@@ -225,11 +225,16 @@ static struct scaling_maybe maybe(struct signals_maybe value)
     return (struct scaling_maybe){.is_known = value.is_known, .value = value.value};
 }
 
-/* A page that nobody had to fetch yet has not failed. */
-static enum scaling_reading unread(const struct look *look, const struct signals_feed *feed, const struct pod_memory *m)
+/* A page that nobody had to fetch yet has not failed. It may say anything, so that of a pod that has worked for long,
+ * before a hub that has just started, lets nobody take replicas away. */
+static void take_unread(const struct look *look, const struct signals_feed *feed, const struct pod_memory *m,
+                        struct scaling_pod *pod)
 {
     bool is_due = feed->last_try_ns > 0 || look->now_ns - m->page_asked_ns >= FIRST_FETCH_NS;
-    return is_due ? SCALING_READ_MISSING : SCALING_READ_NOT_YET;
+    bool is_fresh = pod->is_ready && workload_ready_age_s(pod) < look->rules.window_s;
+    pod->reading = is_due ? SCALING_READ_MISSING : SCALING_READ_NOT_YET;
+    if (!is_due && !is_fresh)
+        pod->bound = known(look->rules.target * fmax(1, (double)look->facts->spec));
 }
 
 /* Was the page asked for from Ready on, so that its mean since then is one? */
@@ -294,7 +299,7 @@ bool workload_read_page(const struct look *look, size_t index, struct scaling_po
             read_fresh(look, input, pod, m);
             break;
         case SIGNALS_READ_NEVER:
-            pod->reading = unread(look, input->feed, m);
+            take_unread(look, input->feed, m, pod);
             break;
         case SIGNALS_READ_NOT_YET:
             pod->reading = SCALING_READ_NOT_YET;

@@ -148,6 +148,22 @@ static void test_nothing_is_known_before_the_first_fetch(void **state)
     assert_int_equal(reading_of(&w, 0), SCALING_READ_MISSING);
 }
 
+static void test_a_page_that_was_not_read_yet_lets_nobody_take_replicas_away(void **state)
+{
+    (void)state;
+    WORLD w;
+    PAGES_INIT(w, WAITING);
+    for (unsigned i = 1; i <= 4; i++)
+        pages_serve(&w, i, 0, 0, 0);
+    (void)pages_pod(&w, 5); /* a hub has just started, and this one comes last */
+    assert_near(VALUE(w), 5 * 5);
+    assert_int_equal(reading_of(&w, 4), SCALING_READ_NOT_YET);
+    world_wait(&w, 14);
+    for (unsigned i = 1; i <= 4; i++)
+        pages_vllm(&w, i, 0, 0, 0);
+    assert_near(VALUE(w), 5); /* it is missing like any other: a replica's load at most */
+}
+
 static void test_a_pod_that_became_ready_a_moment_ago_holds_until_its_first_page(void **state)
 {
     (void)state;
@@ -652,6 +668,7 @@ int main(void)
         cmocka_unit_test(test_of_a_missing_page_the_last_good_value_is_kept),
         cmocka_unit_test(test_after_five_minutes_it_is_like_the_others),
         cmocka_unit_test(test_nothing_is_known_before_the_first_fetch),
+        cmocka_unit_test(test_a_page_that_was_not_read_yet_lets_nobody_take_replicas_away),
         cmocka_unit_test(test_a_pod_that_became_ready_a_moment_ago_holds_until_its_first_page),
         cmocka_unit_test(test_a_signal_that_the_page_does_not_have_is_named),
         cmocka_unit_test(test_where_pages_are_not_fetched_that_is_the_answer),
