@@ -14,16 +14,10 @@ enum { TRIGGERS_MAX = 1024 };
 
 /* ---- readings ---- */
 
-static const struct snapshot *current_snapshot(void *context)
+const struct snapshot *agent_newest(void *context)
 {
     const struct agent *a = context;
     return a->snapshot;
-}
-
-static int64_t current_ns(void *context)
-{
-    const struct agent *a = context;
-    return net_now_ns(a->loop);
 }
 
 static void on_owners(void *context, const struct snapshot_owners *owners)
@@ -125,6 +119,12 @@ static void on_drain(void *context)
 
 /* ---- reload and other signals ---- */
 
+static void on_hangup(void *context)
+{
+    const struct agent *a = context;
+    engine_reload(daemon_engines_engine(a->engines));
+}
+
 static void on_applied(void *context, const struct daemon_reloadable *now)
 {
     struct agent *a = context;
@@ -182,7 +182,7 @@ static void build_servers(struct agent *a)
         .metrics = a->metrics,
         .server = daemon_rpc(a->daemon),
         .triggers = daemon_triggers(a->daemon),
-        .source = {current_snapshot, current_ns, a},
+        .source = agent_source(a),
         .fleet = agent_fleet(a),
         .has_reflection = c->has_reflection,
         .observe = observe,
@@ -207,7 +207,7 @@ static int start_attribution(struct agent *a, struct err *e)
                                                                   .procfs = a->config->procfs,
                                                                   .pod_logs = a->config->pod_logs,
                                                                   .log_links = a->config->container_logs,
-                                                                  .snapshot = current_snapshot,
+                                                                  .snapshot = agent_newest,
                                                                   .changed = on_owners,
                                                                   .seen = on_holders,
                                                                   .context = a},
@@ -219,11 +219,12 @@ struct daemon_program agent_program(struct agent *a)
 {
     return (struct daemon_program){
         .draining = on_drain,
+        .hangup = on_hangup,
         .usr2 = on_usr2,
         .applied = on_applied,
         .default_scope = TRIGGER_NODE,
         .triggers_max = TRIGGERS_MAX,
-        .verbose = agent_write_driver,
+        .verbose = agent_write_state,
         .pages = "/metrics\n",
         .services = "externalscaler.ExternalScaler, grpc.health.v1.Health, kedagpuscaler.v1.Node, "
                     "kedagpuscaler.fleet.v1.Fleet",
@@ -241,6 +242,9 @@ static int start(struct agent *a, struct err *e)
     if (!a->daemon)
         return -1;
     a->loop = daemon_loop(a->daemon);
+    a->engines = daemon_engines_new(a->daemon, &a->config->engine, a->metrics, e);
+    if (!a->engines)
+        return -1;
     build_servers(a);
     a->wakeup = net_wakeup_new(a->loop, on_wakeup, a, e);
     if (!a->wakeup || daemon_listen(a->daemon, e) < 0)
@@ -262,6 +266,7 @@ static void stop(struct agent *a)
     net_wakeup_free(a->wakeup);
     if (a->daemon)
         daemon_close(a->daemon);
+    daemon_engines_free(a->engines);
     service_free(a->service);
     exporter_free(a->exporter);
     agent_entries_free(a->entries);

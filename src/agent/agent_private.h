@@ -19,6 +19,7 @@ struct agent {
     struct exporter *exporter;
     struct agent_entries *entries;   /* of the `metrics:` list in force */
     struct attribution *attribution; /* NULL = not asked for */
+    struct daemon_engines *engines;  /* for triggers that name an endpoint */
     struct gpu_sampler *sampler;
     struct net_wakeup *wakeup;
     struct net_timer *second;        /* each second */
@@ -35,6 +36,12 @@ struct agent {
 struct daemon_program agent_program(struct agent *a);
 /* The driver's state, for ?verbose of health pages; context is the agent. */
 void agent_write_driver(void *context, struct buf *out);
+/* That, and how the pages of endpoints stand. */
+void agent_write_state(void *context, struct buf *out);
+/* The newest snapshot, borrowed until the next turn; NULL before the first. context is the agent. */
+const struct snapshot *agent_newest(void *context);
+/* Where answers come from. */
+struct service_source agent_source(struct agent *a);
 /* /metrics. */
 void agent_add_pages(struct agent *a);
 /* What hubs are told besides snapshots. */

@@ -229,7 +229,7 @@ for metadata in ({"targetValue": ""}, {"gpuIndex": ""}, {"pollIntervalSeconds": 
 for metadata, want in (({"gpuIndex": "-1"}, 80), ({"gpuIndex": "0"}, 80), ({"targetValue": "999999999"}, 80)):
     add(f"A.12 more: {metadata} is taken", has_value, T, metadata, want)
 
-# ---- more: endpoints. They are parsed; what they say is fetched by the engine adapters. ----
+# ---- more: endpoints as metadata. What their pages say, and cases 16 to 20: the suite of engines. ----
 
 for url in ("http://vllm.models.svc:8000/metrics", "https://vllm.example.org/metrics", "http://10.0.1.5:8000/metrics",
             "http://127.0.0.1:8000/metrics"):

@@ -23,6 +23,8 @@ static void rig_start(struct rig *r)
     a->daemon = daemon_new(&r->config.daemon, &program, a->metrics, &e);
     assert_non_null(a->daemon);
     a->loop = daemon_loop(a->daemon);
+    a->engines = daemon_engines_new(a->daemon, &r->config.engine, a->metrics, &e);
+    assert_non_null(a->engines);
     a->exporter = exporter_new(&(struct exporter_config){
         .metrics = a->metrics, .node_name = r->config.daemon.node_name, .version = r->config.daemon.version});
     if (net_now_ns(a->loop) > r->node.now_ns && r->node.latest) { /* the pages go by the loop's clock */
@@ -38,6 +40,7 @@ static void rig_stop(struct rig *r)
     buf_fini(&r->answer.body);
     exporter_free(r->agent.exporter);
     agent_entries_free(r->agent.entries);
+    daemon_engines_free(r->agent.engines);
     daemon_free(r->agent.daemon);
     metrics_free(r->agent.metrics);
     node_fini(&r->node);
@@ -73,7 +76,8 @@ static void test_the_driver_is_shown_and_changes_no_health(void **state)
     node_publish(&r.node);
     rig_start(&r);
     assert_string_equal(get(&r, "/readyz?verbose"), "[+]loop ok\n[+]serving ok\n[-]nvml not_loaded (information only): "
-                                                    "modprobe nvidia\nreadyz check passed\n");
+                                                    "modprobe nvidia\n[+]engine pages: 0 read, 0 failing, 0 not read "
+                                                    "yet (information only)\nreadyz check passed\n");
     assert_int_equal(r.answer.status, 200);
     r.agent.snapshot = NULL;
     assert_contains(get(&r, "/livez?verbose"), "[-]nvml starting (information only)\n");
