@@ -6,8 +6,8 @@
 #include <string.h>
 
 #define STALLED_NS (HISTORY_S * NS_PER_S)
-#define STALLED_SHARE                                                                                                  \
-    0.02 /* of the best minute of the last hour: the first report had 5.4 of 900 tokens/s (case O33) */
+/* Of the best minute of the last hour; the first report had 5.4 of 900 tokens/s (case O33). */
+#define STALLED_SHARE 0.02
 
 /* What of the history one question is about. */
 struct span {

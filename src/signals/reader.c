@@ -9,7 +9,7 @@
 
 enum {
     SLOTS = 512,        /* of the names, a power of two, at most half full */
-    NAMES_MAX = 256,    /* both parts of each row, and the user's */
+    NAMES_MAX = 192,    /* both parts of each row, and the user's */
     ROWS_MAX = 128,     /* of the table, and one for the user's metric */
     SINKS_MAX = 6,      /* rows that one name serves */
     PEEK = 1024,        /* a line longer than this is kept only if its name is wanted */

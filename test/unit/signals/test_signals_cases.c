@@ -348,6 +348,14 @@ static void test_ranks_of_the_same_work_count_once_and_others_add_up(void **stat
     assert_double_same(value_of(buf_cstr(&page), SIGNALS_REQUESTS_WAITING), 7);
 }
 
+static void test_ranks_of_a_kind_that_is_not_known_yet_count_once(void **state) /* O52 */
+{
+    (void)state;
+    static const char page[] = "sglang:num_queue_reqs{dp_rank=\"0\",model_name=\"m\",attn_cp_rank=\"0\"} 5\n"
+                               "sglang:num_queue_reqs{dp_rank=\"0\",model_name=\"m\",attn_cp_rank=\"1\"} 5\n";
+    assert_double_same(value_of(page, SIGNALS_REQUESTS_WAITING), 5);
+}
+
 static void test_counters_of_ranks_that_do_the_same_work_count_once(void **state) /* O52 */
 {
     (void)state;
@@ -484,6 +492,7 @@ int main(void)
         cmocka_unit_test(test_hours_of_queueing_in_the_past_are_no_level),
         cmocka_unit_test(test_the_busiest_model_is_named),
         cmocka_unit_test(test_ranks_of_the_same_work_count_once_and_others_add_up),
+        cmocka_unit_test(test_ranks_of_a_kind_that_is_not_known_yet_count_once),
         cmocka_unit_test(test_counters_of_ranks_that_do_the_same_work_count_once),
         cmocka_unit_test(test_a_negative_gauge_is_absent),
         cmocka_unit_test(test_colons_and_underscores_are_the_same),

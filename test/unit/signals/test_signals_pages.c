@@ -1,5 +1,7 @@
 /* The pages of every engine and version in test/pages: what each says for each signal. A page is read twice, ten
  * seconds apart, the first time with all counters at zero. */
+#include "signals/aliases.h"
+
 #include "pages.h"
 
 #include <math.h>
@@ -28,11 +30,11 @@ static const struct {
     {"ray-serve-2.31", SIGNALS_ENGINE_RAY_SERVE, 7, 8, 15, 187.5, NONE, NONE, NONE, NONE, NONE, 10},
 };
 
-static void load(const char *name, struct buf *out)
+static void load_file(const char *name, struct buf *out)
 {
     char path[512];
     const char *data = getenv("TEST_DATA");
-    (void)snprintf(path, sizeof(path), "%s/pages/%s.txt", data ? data : "test", name);
+    (void)snprintf(path, sizeof(path), "%s/%s", data ? data : "test", name);
     FILE *file = fopen(path, "re");
     if (!file)
         fail_msg("%s cannot be read", path);
@@ -41,6 +43,13 @@ static void load(const char *name, struct buf *out)
     while ((n = fread(buf_reserve(out, 4096), 1, 4096, file)) > 0)
         buf_advance(out, n);
     (void)fclose(file);
+}
+
+static void load(const char *page, struct buf *out)
+{
+    char name[128];
+    (void)snprintf(name, sizeof(name), "pages/%s.txt", page);
+    load_file(name, out);
 }
 
 /* The same page with 0 for the value of each line of a counter or histogram. */
@@ -127,11 +136,28 @@ static void test_every_page_reads_the_same_a_byte_at_a_time(void **state)
         }
 }
 
+static void test_every_name_stands_in_the_document(void **state)
+{
+    (void)state;
+    BUF_AUTO struct buf text;
+    load_file("../docs/engines.md", &text);
+    for (size_t i = 0; i < aliases_len; i++) {
+        char quoted[ALIAS_NAME_MAX + 2];
+        (void)snprintf(quoted, sizeof(quoted), "`%s`", aliases[i].name);
+        if (!strstr(buf_cstr(&text), quoted))
+            fail_msg("docs/engines.md does not have %s", aliases[i].name);
+    }
+    for (int i = 0; i < SIGNALS_COUNT; i++)
+        if (!strstr(buf_cstr(&text), signals_name((enum signals_id)i)))
+            fail_msg("docs/engines.md does not have %s", signals_name((enum signals_id)i));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_page_says_what_each_signal_is),
         cmocka_unit_test(test_every_page_reads_the_same_a_byte_at_a_time),
+        cmocka_unit_test(test_every_name_stands_in_the_document),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

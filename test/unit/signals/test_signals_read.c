@@ -195,6 +195,17 @@ static void test_demand_is_more_than_what_is_in_use(void **state)
     }
 }
 
+static void test_demand_never_hides_what_is_in_use(void **state)
+{
+    (void)state;
+    struct signals_history *h =
+        history_of("vllm:num_requests_waiting 0.5\nvllm:num_requests_running 0\nvllm:kv_cache_usage_perc 0.8\n");
+    struct signals_answer a = ask(h, SIGNALS_KV_CACHE_USAGE, 0, 0);
+    assert_double_near(a.value, 80, 1e-9);
+    assert_false(a.is_demand);
+    signals_history_free(h);
+}
+
 static void test_demand_needs_to_know_what_runs(void **state)
 {
     (void)state;
@@ -392,6 +403,7 @@ int main(void)
         cmocka_unit_test(test_without_a_page_there_is_no_answer),
         cmocka_unit_test(test_a_signal_that_went_away_is_absent),
         cmocka_unit_test(test_demand_is_more_than_what_is_in_use),
+        cmocka_unit_test(test_demand_never_hides_what_is_in_use),
         cmocka_unit_test(test_demand_needs_to_know_what_runs),
         cmocka_unit_test(test_demand_is_a_mean_over_the_window_like_any_level),
         cmocka_unit_test(test_prefill_heavy_load_is_seen_although_the_cache_is_not_full),
