@@ -1,6 +1,5 @@
 """The program and the chart fit: what the chart renders, the program takes. Files that a pod would mount lie in a folder
 of the test instead."""
-import base64
 import contextlib
 import os
 import pathlib
@@ -24,18 +23,25 @@ class Mounted:
     def __init__(self, rendered):
         self._folder = tempfile.TemporaryDirectory(prefix="kgs-chart-")
         self.path = pathlib.Path(self._folder.name)
-        self._put("config", rendered.get("ConfigMap", "keda-gpu-scaler")["data"])
+        self.put("config", rendered.get("ConfigMap", "keda-gpu-scaler")["data"])
         scenario = rendered.find("ConfigMap", "keda-gpu-scaler-scenario")
         if scenario:
-            self._put("scenario", scenario["data"])
-        secret = rendered.find("Secret")
-        if secret:
-            self._put("tls", {k: base64.b64decode(v).decode() for k, v in secret["data"].items()})
+            self.put("scenario", scenario["data"])
+        if rendered.find("Job"):
+            self._make_certificates(rendered.args("Job"))
 
-    def _put(self, name, files):
+    def put(self, name, files):
+        """Files of a ConfigMap or a Secret."""
         (self.path / name).mkdir()
         for key, text in files.items():
             (self.path / name / key).write_text(text)
+
+    def _make_certificates(self, words):
+        """What the Job does, into files."""
+        mine = [w for w in words if not w.startswith(("--namespace=", "--secret=", "--ca-secret="))]
+        done = subprocess.run([agent.PROGRAM, *mine, f"--out-dir={self.path / 'tls'}"], capture_output=True, text=True,
+                              check=False, env=environment(), timeout=60)
+        equal([done.returncode, done.stderr], [0, ""], "the Job's command")
 
     def here(self, words):
         return [word.replace(ETC, str(self.path)) for word in words]

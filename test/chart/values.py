@@ -73,6 +73,13 @@ for path in chart.CI_VALUES:
     add(f"names, namespaces and labels: {path.name}", objects_are_placed, path)
 
 
+@test("tls.mode selfSigned renders the same text each time, and asks the cluster nothing")
+def is_repeatable():
+    words = ("template", "g", chart.CHART, "--set", "tls.mode=selfSigned")
+    equal(chart.helm(*words), chart.helm(*words), "a second rendering")
+    check(template("--set", "tls.mode=selfSigned").find("Secret") is None, "a key in Helm's own records")
+
+
 # ---- names ----
 
 @test("KEDA's Service is called keda-gpu-scaler whatever the release is called")
@@ -286,6 +293,75 @@ def policies():
     for spec in (hub, agents):
         check({"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]} in spec["egress"], "DNS")
     ports = [p["port"] for rule in hub["egress"] for p in rule["ports"]]
-    equal(ports, ["grpc", 443, 6443, 53, 53], "the hub's way out")
+    equal(ports, ["grpc", 443, 6443, 53, 53, 80, 8000, 8002, 8080, 30000], "the hub's way out")
     alone = with_set("networkPolicy.enabled=true", "hub.enabled=false").get("NetworkPolicy")["spec"]
     check(keda in sources(alone, "grpc"), "without a hub KEDA asks the agents")
+
+
+@test("networkPolicy: pages of engines where the values say they are, for hubs and agents; no port, no way")
+def network_policy_of_engines():
+    rendered = template("-f", chart.ROOT / chart.CHART / "ci/engine-values.yaml")
+    wanted = {"ports": [{"port": 8000}, {"port": 9000}],
+              "to": [{"namespaceSelector": {"matchLabels": {"team": "ml"}}}, {"ipBlock": {"cidr": "192.0.2.0/24"}}]}
+    for name in ("keda-gpu-scaler-hub", "keda-gpu-scaler-agents"):
+        check(wanted in rendered.get("NetworkPolicy", name)["spec"]["egress"], name)
+    closed = with_set("networkPolicy.enabled=true", "networkPolicy.egress.enabled=true", "networkPolicy.egress.engines.ports=null")
+    rules = closed.get("NetworkPolicy", "keda-gpu-scaler-hub")["spec"]["egress"]
+    check(not [r for r in rules if "namespaceSelector" in str(r.get("to"))], "a way to every namespace")
+
+
+@test("networkPolicy: the Jobs of tls.mode selfSigned reach the API server and nothing else, the hook's too")
+def network_policy_of_certificates():
+    rendered = with_set("networkPolicy.enabled=true", "networkPolicy.egress.enabled=true", "tls.mode=selfSigned")
+    for name in ("keda-gpu-scaler-cert", "keda-gpu-scaler-cert-hook"):
+        spec = rendered.get("NetworkPolicy", name)["spec"]
+        equal([spec["egress"], spec.get("ingress"), spec["policyTypes"]],
+              [[{"ports": [{"port": 443}, {"port": 6443}]}], None, ["Ingress", "Egress"]], name)
+        equal(spec["podSelector"]["matchLabels"]["app.kubernetes.io/component"], "cert", name)
+
+
+# ---- engines ----
+
+def flags(rendered, kind):
+    return [a for a in rendered.args(kind) if a.startswith(("--engine-", "--endpoint-"))]
+
+
+@test("engine: by default one time limit, and nothing else")
+def engine_defaults():
+    for kind in ("DaemonSet", "Deployment"):
+        equal(flags(template(), kind), ["--engine-timeout=3s"], kind)
+
+
+@test("engine: the hub shows its certificate and token to pods, agents have neither; both trust the authority")
+def engine_files():
+    rendered = template("-f", chart.ROOT / chart.CHART / "ci/engine-values.yaml")
+    ours = "/etc/keda-gpu-scaler/engine-"
+    both = ["--engine-timeout=2s", f"--engine-ca-file={ours}tls/ca.crt", "--endpoint-allow=10.0.0.0/8",
+            "--endpoint-allow=fd00::/8", "--endpoint-deny=10.96.0.1"]
+    equal(sorted(flags(rendered, "DaemonSet")), sorted(both), "agents")
+    equal(sorted(flags(rendered, "Deployment")), sorted(both + [
+        f"--engine-cert-file={ours}tls/tls.crt", f"--engine-key-file={ours}tls/tls.key",
+        f"--engine-token-file={ours}token/token"]), "hubs")
+    for kind, keys in (("DaemonSet", ["ca.crt"]), ("Deployment", ["ca.crt", "tls.crt", "tls.key"])):
+        volumes = {v["name"]: v for v in rendered.pod(kind)["volumes"]}
+        equal([i["key"] for i in volumes["engine-tls"]["secret"]["items"]], keys, f"{kind}: what is mounted")
+        mounts = {m["name"]: m["mountPath"] for m in rendered.container(kind)["volumeMounts"]}
+        equal(mounts["engine-tls"], ours + "tls", kind)
+        equal("engine-token" in volumes, kind == "Deployment", f"{kind}: a token")
+    [source] = {v["name"]: v for v in rendered.pod("Deployment")["volumes"]}["engine-token"]["projected"]["sources"]
+    equal(source["serviceAccountToken"], {"path": "token", "audience": "engines.example.com", "expirationSeconds": 1800}, "token")
+
+
+@test("engine: a token for the API server is never sent to pods, and half a pair is refused")
+def engine_refusals():
+    check("needs an audience" in refuse("--set", "engine.token.enabled=true"), "no audience")
+    check("needs engine.tls.secretName" in refuse("--set", "engine.tls.clientPair=true"), "a pair from nowhere")
+    refuse("--set", "engine.token.expirationSeconds=60")
+    refuse("--set", "engine.endpoints.allow=10.0.0.0/8")
+
+
+@test("engine.tls.insecure: nothing of the authority is left")
+def engine_insecure():
+    rendered = with_set("engine.tls.insecure=true", "engine.tls.secretName=engines")
+    equal(flags(rendered, "Deployment"), ["--engine-timeout=3s", "--engine-insecure"], "flags")
+    check("engine-tls" not in str(rendered.pod("Deployment")), "mounted all the same")

@@ -100,6 +100,7 @@
 - --metrics-tls
 {{- end }}
 {{- end }}
+{{ include "keda-gpu-scaler.engineArgs" . }}
 {{- end -}}
 
 {{- define "keda-gpu-scaler.commonEnv" -}}
@@ -137,14 +138,17 @@
 {{- end }}
 {{- end -}}
 
+{{/* (list $ component) */}}
 {{- define "keda-gpu-scaler.commonMounts" -}}
+{{- $ := index . 0 -}}
 - {name: config, mountPath: /etc/keda-gpu-scaler/config, readOnly: true}
-{{- if include "keda-gpu-scaler.hasTls" . }}
+{{- if include "keda-gpu-scaler.hasTls" $ }}
 - {name: tls, mountPath: /etc/keda-gpu-scaler/tls, readOnly: true}
-{{- if .Values.tls.clientCA.secretName }}
+{{- if $.Values.tls.clientCA.secretName }}
 - {name: client-ca, mountPath: /etc/keda-gpu-scaler/client-ca, readOnly: true}
 {{- end }}
 {{- end }}
+{{- include "keda-gpu-scaler.engineMounts" . }}
 {{- end -}}
 
 {{/* (list $ component) */}}
@@ -163,6 +167,7 @@
   secret: {secretName: {{ . }}, defaultMode: 288}
 {{- end }}
 {{- end }}
+{{- include "keda-gpu-scaler.engineVolumes" . }}
 {{- end -}}
 
 {{/* (list isRoot overrides): a pod's securityContext. */}}

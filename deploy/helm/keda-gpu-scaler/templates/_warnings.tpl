@@ -27,6 +27,15 @@
 {{- if and $hasTls .Values.tls.clusterTriggerAuthentication (ne $namespace "keda") -}}
 {{- $all = append $all (printf "tls.clusterTriggerAuthentication: KEDA looks for its Secret in KEDA's own namespace, and it is in %s." $namespace) -}}
 {{- end -}}
+{{- if .Values.engine.tls.insecure -}}
+{{- $all = append $all "engine.tls.insecure: https pages of engines are believed whoever answers." -}}
+{{- end -}}
+{{- if and .Values.engine.token.enabled .Values.engine.token.plain -}}
+{{- $all = append $all "engine.token.plain: the hub's token goes over the network as plain text." -}}
+{{- end -}}
+{{- if and .Values.networkPolicy.enabled .Values.networkPolicy.egress.enabled .Values.hub.enabled (not .Values.networkPolicy.egress.engines.ports) -}}
+{{- $all = append $all "networkPolicy.egress.engines.ports is empty: hubs cannot read pages of inference engines, so triggers that use them have no data." -}}
+{{- end -}}
 {{- if and .Values.podMonitor.enabled .Values.serviceMonitor.enabled -}}
 {{- $all = append $all "podMonitor and serviceMonitor find the same pods: every series is stored twice." -}}
 {{- end -}}
