@@ -94,8 +94,8 @@ static bool is_path(const char *path)
 int engine_place_url(const struct engine_place *place, char ret_url[ENGINE_URL_MAX], struct err *e)
 {
     struct ip ip;
-    uint16_t port;
-    enum signals_engine engine;
+    uint16_t port = 0;
+    enum signals_engine engine = place->engine;
     if (!*place->ip)
         return err_set(e, ERR_FAILED_PRECONDITION, "the pod has no address yet");
     if (ip_parse(str_of(place->ip), &ip) < 0)
