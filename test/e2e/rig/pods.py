@@ -47,6 +47,7 @@ class Pod:
         self.bound = time.time()
         self.started = self.ready = self.deleted = None  # wall times
         self.load, self.pid = 0.0, 0
+        self.ip = None  # where nothing listens on behalf of pods
         self.ready_s = 0.0  # from its start
         self.stuck_load = None  # overrides what Demand says
         self.is_failing = False  # its readiness probe fails
@@ -70,6 +71,7 @@ class Pods:
         self.start_s, self.ready_s, self.grace_s = 0.5, 1.0, 1.0  # from binding, from start, from deletion
         self._next_pid, self._lock, self._end = 1000, threading.RLock(), threading.Event()
         self.problem = None
+        self.engines = None  # simulated servers, each at its pod's address
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"pods-{namespace}")
         self._thread.start()
 
@@ -122,6 +124,8 @@ class Pods:
             by_app.setdefault(pod.app, []).append(pod)
         for app, pods in by_app.items():
             self.demand.setdefault(app, Demand()).share(pods)
+        if self.engines:
+            self.engines.play(self.of())
         for node in self.nodes:
             node.play()
 
@@ -142,6 +146,7 @@ class Pods:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node.name}})
         pod = Pod(item, node, node.free()[:wanted])
         pod.ready_s = self.ready_s
+        pod.ip = self.engines.take_address() if self.engines else None
         self._next_pid += 1
         pod.pid = self._next_pid
         for slot in pod.slots:
@@ -177,6 +182,7 @@ class Pods:
         conditions.append({"type": "PodScheduled", "status": "True", "lastTransitionTime": _stamp(pod.bound)})
         self._api.merge(f"{self._path}/{pod.name}/status", {"status": {
             "phase": "Running", "startTime": _stamp(pod.bound), "conditions": conditions,
+            **({"podIP": pod.ip, "podIPs": [{"ip": pod.ip}]} if pod.ip else {}),
             "containerStatuses": [{
                 "name": "model", "ready": is_ready, "started": True, "restartCount": 0, "image": "model", "imageID": "",
                 "state": {"running": {"startedAt": _stamp(pod.started)}}}]}})

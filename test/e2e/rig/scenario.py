@@ -5,7 +5,7 @@ Scenarios register themselves with @scenario("a sentence"); runner.py runs them.
 
 import time
 
-from . import agent, forwarder, hub, nodes, pods, question, settings, trace, wait, workload
+from . import agent, engines, forwarder, hub, nodes, pods, question, settings, trace, wait, workload
 
 _LOOK_S = 0.25
 
@@ -68,6 +68,15 @@ class Context:
     def demand(self, of, total=0, **options):
         """What workload `of` is asked for from now on, in percent of one GPU; change it by its fields."""
         made = pods.Demand(total, **options)
+        self.pods.demand[of.name] = made
+        return made
+
+    def traffic(self, of, requests=0, **options):
+        """Requests a second that workload `of` gets from now on: its pods are simulated model servers."""
+        if not self.pods.engines:
+            self.pods.engines = engines.Engines(self.cluster, self.name)
+            self._others.append(self.pods.engines)
+        made = engines.Traffic(requests, **options)
         self.pods.demand[of.name] = made
         return made
 

@@ -14,6 +14,7 @@ sys.path[:0] = [str(ROOT / "test/integration" / folder) for folder in ("lib", "a
 BUILD = pathlib.Path(os.environ.get("KGS_BUILD", ROOT / "build"))
 PROGRAM = pathlib.Path(os.environ.get("KGS_PROGRAM", BUILD / "keda-gpu-scaler"))
 NVML_LIBRARY = pathlib.Path(os.environ.get("KGS_NVML_LIBRARY", BUILD / "nvmlsim" / "libnvidia-ml.so.1"))
+ENGINES = pathlib.Path(os.environ.get("KGS_ENGINES", BUILD / "enginesim" / "keda-gpu-scaler-enginesim"))
 WORK = pathlib.Path(os.environ.get("KGS_E2E_DIR", BUILD / "e2e"))
 
 # Short clocks, so that minutes of a real cluster pass in seconds. The scale-down window is longer than a sync and than

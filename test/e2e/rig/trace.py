@@ -8,6 +8,7 @@ _ROW = "  {:>6}  {:>8}  {:>9}  {:>7}  {}"
 class Trace:
     def __init__(self):
         self.lines, self._began, self._last = [], time.monotonic(), {}
+        self.replicas = {}  # by workload: each count that was seen, once in a row
 
     def _age(self):
         return f"{time.monotonic() - self._began:.1f}s"
@@ -21,6 +22,9 @@ class Trace:
     def add(self, name, view, pods=""):
         """A row if something changed since the last one of this workload; pods: what they do at this moment."""
         columns = view.columns()
+        counts = self.replicas.setdefault(name, [])
+        if counts[-1:] != [view.replicas]:
+            counts.append(view.replicas)
         if self._last.get(name) == columns:
             return
         self._last[name] = columns
