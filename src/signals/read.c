@@ -270,6 +270,14 @@ static void read_tokens_waiting(const struct span *window, const struct span *ac
     ret->peak.value *= mean;
 }
 
+/* Which of the three things that it takes is not there. */
+static enum quantity names_of_tokens_waiting(const struct signals_history *h)
+{
+    if (!h->page->level[QUANTITY_WAITING].is_known)
+        return QUANTITY_WAITING;
+    return has_counter(h, QUANTITY_PROMPT_TOKENS) ? QUANTITY_REQUESTS : QUANTITY_PROMPT_SUM;
+}
+
 static void read_custom(const struct span *window, const struct span *active, struct signals_answer *ret)
 {
     if (has_counter(window->h, QUANTITY_CUSTOM_COUNTER))
@@ -296,7 +304,7 @@ static enum quantity read_signal(const struct span *window, const struct span *a
         return QUANTITY_KV;
     case SIGNALS_TOKENS_WAITING:
         read_tokens_waiting(window, active, ret);
-        return has_counter(window->h, QUANTITY_PROMPT_TOKENS) ? QUANTITY_WAITING : QUANTITY_PROMPT_SUM;
+        return names_of_tokens_waiting(window->h);
     case SIGNALS_TOKENS_PER_SECOND:
         read_rate(window, active, QUANTITY_TOKENS, ret);
         return QUANTITY_TOKENS;

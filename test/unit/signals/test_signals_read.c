@@ -269,6 +269,28 @@ static void test_waiting_tokens_before_the_first_request_ended_are_not_known(voi
     assert_double_same(value_of(prompts(0, 0, 0), SIGNALS_TOKENS_WAITING), 0);
 }
 
+static void test_what_waiting_tokens_lack_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *page, *want;
+    } rows[] = {
+        {"vllm:num_requests_waiting 1\n", "vllm:request_prompt_tokens"},
+        {"vllm:num_requests_waiting 1\nvllm:prompt_tokens_total 5\n",
+         "vllm:request_success or nv_inference_request_success"},
+        {"vllm:prompt_tokens_total 5\nvllm:request_success_total 1\n",
+         "vllm:num_requests_waiting_by_reason or vllm:num_requests_waiting"},
+        {"llamacpp:requests_deferred 1\nllamacpp:prompt_tokens_total 5\n", ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct signals_history *h = history_of(rows[i].page);
+        struct signals_answer a = ask(h, SIGNALS_TOKENS_WAITING, 0, 0);
+        assert_int_equal(a.reading, SIGNALS_READ_ABSENT);
+        assert_string_equal(a.missing, rows[i].want);
+        signals_history_free(h);
+    }
+}
+
 static const char *queue(int waiting, double sum_s, double count)
 {
     static char page[256];
@@ -409,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_prefill_heavy_load_is_seen_although_the_cache_is_not_full),
         cmocka_unit_test(test_waiting_tokens_are_requests_times_the_tokens_of_recent_ones),
         cmocka_unit_test(test_waiting_tokens_before_the_first_request_ended_are_not_known),
+        cmocka_unit_test(test_what_waiting_tokens_lack_is_named),
         cmocka_unit_test(test_a_latency_is_weighted_by_requests),
         cmocka_unit_test(test_a_latency_does_not_fall_when_nothing_ends_any_more),
         cmocka_unit_test(test_a_stalled_pod_needs_its_whole_five_minutes_in_this_life),
