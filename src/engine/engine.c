@@ -152,13 +152,14 @@ static void too_late(void *context)
 {
     struct engine_ask *ask = (struct engine_ask *)context;
     struct engine_page *page = ask->page;
-    char limit[TIME_DURATION_MAX];
+    char limit[TIME_DURATION_MAX], text[128];
     time_format_duration(limit, page->engine->timeout_ns);
     bool is_begun = ask->in == &page->begun;
-    (void)snprintf(page->error, sizeof(page->error),
+    (void)snprintf(text, sizeof(text),
                    is_begun ? "no complete page within %s, with the time that it waited for its turn"
                             : "no turn within %s: other pages of its host, or of too many other hosts, hang",
                    limit);
+    engine_page_set_error(page, text);
     page->feed.last_try_ns = net_now_ns(page->engine->loop);
     finish(ask);
 }

@@ -174,7 +174,7 @@ static void on_done(void *context, const struct err *error)
     struct engine_page *page = (struct engine_page *)context;
     struct engine *e = page->engine;
     struct buf text BUF_AUTO;
-    buf_init(&text, sizeof(page->error) - 1);
+    buf_init(&text, ENGINE_ERROR_MAX);
     page->fetch = NULL;
     enum engine_outcome outcome = judge(page, error);
     if (outcome != ENGINE_OK)

@@ -37,8 +37,10 @@ static size_t key_of(const struct engine_want *want, char ret[KEY_MAX])
 static void join_host(struct engine_page *page)
 {
     struct map *hosts = page->engine->hosts;
-    host_of(page->url, page->host_key);
-    size_t len = strlen(page->host_key);
+    char key[ENGINE_URL_MAX];
+    host_of(page->url, key);
+    page->host_key = mem_strdup(key);
+    size_t len = strlen(key);
     page->host = (struct engine_host *)map_get(hosts, page->host_key, len);
     if (!page->host) {
         page->host = mem_new(struct engine_host);
@@ -71,6 +73,7 @@ static struct engine_page *page_new(struct engine *e, const struct engine_want *
     page->history = signals_history_new();
     page->timer = net_timer_new(e->loop, due, page);
     page->since_ns = net_now_ns(e->loop);
+    page->error = mem_strdup("");
     page->feed = (struct signals_feed){.url = page->url, .history = page->history, .error = page->error};
     metric_add(e->stands[ENGINE_UNREAD], 1);
     join_host(page);
@@ -89,6 +92,8 @@ void engine_page_free(void *value)
     metric_add(e->stands[page->stand], -1);
     net_timer_free(page->timer);
     signals_history_free(page->history);
+    free(page->host_key);
+    free(page->error);
     free(page->metric);
     free(page->url);
     free(page);
@@ -204,13 +209,20 @@ int64_t engine_max_age_ns(int64_t interval_ns)
 
 /* ---- how it stands ---- */
 
+void engine_page_set_error(struct engine_page *page, const char *error)
+{
+    free(page->error);
+    page->error = mem_strdup(error);
+    page->feed.error = page->error;
+}
+
 void engine_page_tell(struct engine_page *page, enum engine_outcome outcome, const char *error)
 {
     struct engine *e = page->engine;
     int64_t now = net_now_ns(e->loop);
     metric_add(e->outcomes[outcome], 1);
     metric_observe(e->seconds, (double)(now - page->began_ns) / (double)NS_PER_S);
-    (void)str_copy(page->error, sizeof(page->error), str_of(error));
+    engine_page_set_error(page, error);
     page->feed.last_try_ns = now;
     if (outcome == ENGINE_OK)
         page->feed.last_good_ns = now;

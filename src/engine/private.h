@@ -9,6 +9,7 @@
 #define ENGINE_MIN_NS        NS_PER_S        /* between two fetches of a page */
 #define ENGINE_KEEP_NS       (60 * NS_PER_S) /* how long a page of a pod lives that nobody asks for */
 #define ENGINE_KEEP_NAMED_NS (900 * NS_PER_S)
+enum { ENGINE_ERROR_MAX = ERR_TEXT_MAX + 512 };
 enum { ENGINE_PAGES_MAX = 20000, ENGINE_AT_ONCE = 64, ENGINE_KEPT_CONNECTIONS = 1024 };
 
 /* How a fetch went. X(id, label of the metric). Change procedure: labels are public API (docs/metrics.md). */
@@ -95,9 +96,9 @@ struct engine_page {
     struct engine *engine;
     struct signals_feed feed;
     struct signals_history *history;
-    char *url, *metric;
+    char *url, *metric, *error;
     bool is_endpoint;
-    char host_key[ENGINE_URL_MAX];
+    char *host_key; /* "10.0.0.7:8000" */
     struct engine_host *host;
     struct net_timer *timer;                 /* the next fetch */
     uint64_t hash;                           /* where in the interval it is fetched */
@@ -106,7 +107,6 @@ struct engine_page {
     int64_t since_ns;
     enum engine_stand stand;
     bool is_suspect; /* the last fetch hung */
-    char error[ERR_TEXT_MAX + 512];
 
     /* its turn */
     enum engine_turn turn;
@@ -159,6 +159,8 @@ void engine_queue_release(struct engine_page *page);
 void engine_fetch_start(struct engine_page *page);
 /* Without a result. */
 void engine_fetch_cancel(struct engine_page *page);
+/* Why it could not be read, for whoever looks at its feed; "" it was. */
+void engine_page_set_error(struct engine_page *page, const char *error);
 /* What became of a page is told; `error` in a sentence, "" it was read. */
 void engine_page_tell(struct engine_page *page, enum engine_outcome outcome, const char *error);
 

@@ -172,6 +172,32 @@ static void test_a_host_is_asked_one_thing_at_a_time(void **state)
     assert_int_equal(w->pods[0].n_connections, 1);
 }
 
+/* As Python servers do after 5 s, which is also an interval. */
+static void test_a_server_that_ends_kept_connections_costs_no_reading(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct engine_want want = want_of(&w->pods[0]);
+    for (size_t i = 1; i <= 5; i++) {
+        const struct signals_feed *feed = world_ask(w, &want);
+        assert_string_equal(feed->error, "");
+        assert_int_equal(w->pods[0].n_connections, i);
+        for (size_t j = 0; j < POD_CONNECTIONS; j++) /* the engine learns of it with the next request at the earliest */
+            pod_hang_up(&w->pods[0], j);
+    }
+    (void)world_ask(w, &want);
+    const char *answer = w->pods[0].answer;
+    w->pods[0].answer = NULL;
+    w->n_told = 0;
+    assert_non_null(engine_ask(w->engine, &want, on_told, w));
+    world_until(w, w->pods[0].n_requests == 7); /* on the kept connection, which ends at that moment */
+    w->pods[0].answer = answer;
+    for (size_t j = 0; j < POD_CONNECTIONS; j++)
+        pod_hang_up(&w->pods[0], j);
+    world_until(w, w->n_told == 1);
+    assert_string_equal(engine_page(w->engine, &want)->error, "");
+    assert_int_equal(w->pods[0].n_requests, 8);
+}
+
 /* Two at once, one of them for a page that hung the last time. */
 static void test_pods_that_hang_cost_each_other_time_and_nobody_else(void **state)
 {
@@ -241,6 +267,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_an_ask_ends_in_time_and_a_cancelled_one_is_silent, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(test_a_host_is_asked_one_thing_at_a_time, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_server_that_ends_kept_connections_costs_no_reading, world_set_up,
+                                        world_tear_down),
         cmocka_unit_test_setup_teardown(test_pods_that_hang_cost_each_other_time_and_nobody_else, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(test_beyond_the_ceiling_there_is_no_page, world_set_up, world_tear_down),
