@@ -107,7 +107,7 @@ def models_and_reset():
         check(100 < rate <= 1000 / 0.5, f"{rate}/s of 1000 in half a second or more ({start})")
         server.page = triton({"count": 3}, {"count": 0})
         after = scaler().value(metadata)
-        check(0 < after <= rate, f"{after}/s after a restart, {rate}/s before")
+        check(0 < after <= rate * 1.02, f"{after}/s after a restart, {rate}/s before")
 
 
 @test("A.12 more: an engine that cannot be reached, or answers 500, is an error that says so")
