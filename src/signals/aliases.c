@@ -176,16 +176,13 @@ bool alias_label_counts(enum dialect dialect, bool is_level, struct str label)
 
 enum signals_engine dialect_engine(enum dialect dialect)
 {
-    switch (dialect) {
-#define X(id, engine)                                                                                                  \
-    case DIALECT_##id:                                                                                                 \
-        return SIGNALS_ENGINE_##engine;
+    static const enum signals_engine engines[DIALECT_COUNT + 1] = {
+#define X(id, engine) [DIALECT_##id] = SIGNALS_ENGINE_##engine,
         DIALECTS(X)
 #undef X
-    case DIALECT_COUNT:
-        break;
-    }
-    return SIGNALS_ENGINE_UNKNOWN;
+            [DIALECT_COUNT] = SIGNALS_ENGINE_UNKNOWN,
+    };
+    return engines[dialect];
 }
 
 enum { NAMES_MAX = 384 };
