@@ -33,7 +33,8 @@ struct engine_place {
 };
 /* The URL of the page: enginePort, the annotation, the container port named "metrics" or "http", an endpoint's port,
  * the engine's usual one (of a known engine whose usual port the pod has, else of place->engine). 0, or -1: the pod has
- * no address yet, or an annotation is no port. */
+ * no address yet (FAILED_PRECONDITION), its address is one that nothing is fetched from, or an annotation or key is no
+ * port, path or scheme (INVALID_ARGUMENT). */
 int engine_place_url(const struct engine_place *place, char ret_url[ENGINE_URL_MAX], struct err *e);
 /* The URL that a user named, as asked from namespace `ns`: a host without a dot is a Service of that namespace where
  * the program runs in a cluster (`has_cluster_dns`); localhost and addresses stay. -1 and INVALID_ARGUMENT beyond

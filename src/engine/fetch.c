@@ -32,7 +32,7 @@ static void next_step_for_token(const struct engine_page *page, struct buf *out)
                          *engine_files_error(page->engine->files) ? ": " : "", engine_files_error(page->engine->files));
     else if (path)
         (void)buf_append_str(out, "the token is sent over https only: set engineScheme or the annotation "
-                                  "prometheus.io/scheme to https");
+                                  "prometheus.io/scheme to https, or --engine-token-plain");
     else
         (void)buf_append_str(out, "the page wants a token: give its file with --engine-token-file");
 }

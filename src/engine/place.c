@@ -100,6 +100,9 @@ int engine_place_url(const struct engine_place *place, char ret_url[ENGINE_URL_M
         return err_set(e, ERR_FAILED_PRECONDITION, "the pod has no address yet");
     if (ip_parse(str_of(place->ip), &ip) < 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "the pod's address \"%.64s\" is none", place->ip);
+    if (ip_fault(&ip))
+        return err_set(e, ERR_INVALID_ARGUMENT, "the pod's address %s %s: nothing is fetched from there", place->ip,
+                       ip_fault(&ip));
     if (find_port(place, &port, &engine, e) < 0)
         return -1;
     const char *path = choose(place, place->path, place->annotated_path, signals_engine_path(engine));

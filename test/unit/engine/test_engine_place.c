@@ -79,6 +79,8 @@ static void test_what_is_no_place_is_refused_with_the_reason(void **state)
     } cases[] = {
         {{.ip = ""}, ERR_FAILED_PRECONDITION, "no address yet"},
         {{.ip = "10.0.0.7/x"}, ERR_INVALID_ARGUMENT, "\"10.0.0.7/x\" is none"},
+        {{.ip = "169.254.169.254"}, ERR_INVALID_ARGUMENT, "the pod's address 169.254.169.254 is a link-local address"},
+        {{.ip = "::ffff:169.254.169.254"}, ERR_INVALID_ARGUMENT, "is a link-local address"},
         {{.annotated_port = "stats"}, ERR_INVALID_ARGUMENT, "prometheus.io/port: \"stats\" is neither"},
         {{.annotated_port = "0"}, ERR_INVALID_ARGUMENT, "\"0\" is neither"},
         {{.annotated_port = "65536"}, ERR_INVALID_ARGUMENT, "\"65536\" is neither"},

@@ -153,6 +153,7 @@ static void test_a_name_is_judged_by_what_it_resolves_to(void **state)
         {"2852039166", "its address 169.254.169.254 is a link-local address"},
         {"[::ffff:a9fe:a9fe]", "its address ::ffff:169.254.169.254 is a link-local address"},
         {"[64:ff9b::a9fe:a9fe]", "its address 64:ff9b::a9fe:a9fe is a link-local address"},
+        {"[fe80::1%25lo]", "its address fe80::1 is a link-local address"},
         {"user:secret@good.test", "the URL has a user name or password in it"},
         {"user@127.0.0.1", "the URL has a user name or password in it"},
     };
