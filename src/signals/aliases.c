@@ -88,19 +88,19 @@ const struct alias aliases[] = {
     COUNTER(REQUESTS, TGI, "tgi_request_count"),
     COUNTER(REQUESTS, TRTLLM, "trtllm_request_success"),
     COUNTER(REQUESTS, TRTLLM, "trtllm_num_requests_completed"),
-    /* Requests, not the items of their batches. The engine in a Triton that does not count them itself is served too.
-     */
+    /* Requests, not the items of their batches. An engine in Triton that does not count them itself is served too. */
     COUNTER_ALSO(REQUESTS, TRITON, BIT(VLLM) | BIT(TRITON_TRTLLM), "nv_inference_request_success"),
     COUNTER_ALSO(REQUESTS, TRITON, BIT(TRITON_TRTLLM), "nv_inference_count"),
     COUNTER(REQUESTS, RAY_SERVE, "ray_serve_deployment_request_counter"),
     COUNTER_ALSO(INFERENCES, TRITON, BIT(TRITON_TRTLLM), "nv_inference_count"),
 
+    /* Only what moves while requests are computed: what moves when they end stands still for minutes under long
+     * generations, and a server is not stalled for that. */
     COUNTER(PROGRESS, VLLM, "vllm:generation_tokens"),
     COUNTER_WHERE(PROGRESS, SGLANG, "sglang:realtime_tokens", "mode", "decode"),
-    COUNTER(PROGRESS, SGLANG, "sglang:generation_tokens"),
     COUNTER_WHERE(PROGRESS, TGI, "tgi_batch_inference_count", "method", "decode"),
-    COUNTER(PROGRESS, TGI, "tgi_request_generated_tokens_sum"),
-    COUNTER(PROGRESS, TRTLLM, "trtllm_generation_tokens"),
+    COUNTER(PROGRESS, TRITON, "nv_inference_exec_count"),
+    COUNTER(PROGRESS, TRITON, "nv_inference_request_success"),
     COUNTER(PROGRESS, LLAMA_CPP, "llamacpp:n_decode"),
 
     SECONDS(QUEUE, VLLM, "vllm:request_queue_time_seconds"),
@@ -108,10 +108,10 @@ const struct alias aliases[] = {
     SECONDS(QUEUE, SGLANG, "sglang:queue_time_seconds"),
     SECONDS(QUEUE, TGI, "tgi_request_queue_duration"),
     SECONDS(QUEUE, TRTLLM, "trtllm_request_queue_time_seconds"),
-    {QUANTITY_QUEUE_SUM, DIALECT_TRITON, BIT(TRITON_TRTLLM), ALIAS_PAIR, "nv_inference_queue_duration_us", NULL, NULL,
-     "nv_inference_request_success", 0.001},
-    {QUANTITY_QUEUE_SUM, DIALECT_TRITON, BIT(TRITON_TRTLLM), ALIAS_PAIR, "nv_inference_queue_duration_us", NULL, NULL,
-     "nv_inference_count", 0.001},
+    {QUANTITY_QUEUE_SUM, DIALECT_TRITON, BIT(VLLM) | BIT(TRITON_TRTLLM), ALIAS_PAIR, "nv_inference_queue_duration_us",
+     NULL, NULL, "nv_inference_request_success", 0.001},
+    {QUANTITY_QUEUE_SUM, DIALECT_TRITON, BIT(VLLM) | BIT(TRITON_TRTLLM), ALIAS_PAIR, "nv_inference_queue_duration_us",
+     NULL, NULL, "nv_inference_count", 0.001},
 
     SECONDS(TTFT, VLLM, "vllm:time_to_first_token_seconds"),
     SECONDS(TTFT, SGLANG, "sglang:time_to_first_token_seconds"),

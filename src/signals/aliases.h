@@ -36,7 +36,7 @@ enum quantity {
     QUANTITY_PROMPT_TOKENS,
     QUANTITY_REQUESTS,
     QUANTITY_INFERENCES, /* of Triton: the items of batched requests */
-    QUANTITY_PROGRESS,   /* what moves while an engine works, not only when a request ends */
+    QUANTITY_PROGRESS,   /* what moves while requests are computed, not only when one ends */
     QUANTITY_QUEUE_SUM,
     QUANTITY_QUEUE_COUNT,
     QUANTITY_TTFT_SUM,

@@ -152,25 +152,18 @@ static bool is_standing(const struct span *s, enum quantity quantity)
     return grown <= 0 || grown / (HISTORY_S / 60.0) < STALLED_SHARE * best_minute(s->h, quantity);
 }
 
-/* Generated and prompt tokens both, where they are counted: a server that only prefills is alive. Else requests. */
+/* Progress and prompt tokens both: a server that only prefills is alive. Where nothing on the page moves while requests
+ * are computed, nobody can tell. */
 static bool is_stalled(const struct signals_history *h, const struct signals_question *q)
 {
-    static const enum quantity progress[] = {QUANTITY_PROGRESS, QUANTITY_PROMPT_TOKENS};
     struct signals_question of_newest = *q;
-    bool is_known = false;
     of_newest.now_ns = h->newest_ns;
     struct span s = span_of(h, &of_newest, STALLED_NS);
     int64_t since_ns = h->waiting_since_ns > q->since_ns ? h->waiting_since_ns : q->since_ns;
-    if (!h->waiting_since_ns || h->newest_ns - since_ns < STALLED_NS)
+    if (!h->waiting_since_ns || h->newest_ns - since_ns < STALLED_NS || !has_counter(h, QUANTITY_PROGRESS))
         return false;
-    for (size_t i = 0; i < ARRAY_LEN(progress); i++) {
-        if (!has_counter(h, progress[i]))
-            continue;
-        if (!is_standing(&s, progress[i]))
-            return false;
-        is_known = true;
-    }
-    return is_known || (has_counter(h, QUANTITY_REQUESTS) && is_standing(&s, QUANTITY_REQUESTS));
+    return is_standing(&s, QUANTITY_PROGRESS) &&
+           (!has_counter(h, QUANTITY_PROMPT_TOKENS) || is_standing(&s, QUANTITY_PROMPT_TOKENS));
 }
 
 /* ---- signals ---- */
@@ -367,7 +360,7 @@ void signals_read(const struct signals_history *h, const struct signals_question
         return;
     describe_page(h, ret);
     ret->is_counter = q->signal == SIGNALS_CUSTOM && has_counter(h, QUANTITY_CUSTOM_COUNTER);
-    ret->age_s = (double)(q->now_ns - h->newest_ns) / 1e9;
+    ret->age_s = fmax(0, (double)(q->now_ns - h->newest_ns) / 1e9);
     if (h->newest_ns < q->since_ns)
         return;
     if (q->max_age_ns > 0 && q->now_ns - h->newest_ns > q->max_age_ns) {

@@ -382,6 +382,38 @@ static void test_requests_that_end_are_progress_where_tokens_are_not_counted(voi
     }
 }
 
+static void test_counters_that_move_only_when_requests_end_tell_of_no_stall(void **state)
+{
+    (void)state;
+    static const char *const pages[] = {
+        "sglang:num_queue_reqs 4\nsglang:num_running_reqs 9\nsglang:generation_tokens_total "
+        "70\nsglang:prompt_tokens_total 70\n",
+        "trtllm_num_requests_waiting 4\ntrtllm_num_requests_running 9\ntrtllm_generation_tokens_total 70\n",
+        "nv_trt_llm_request_metrics{request_type=\"waiting\"} 4\nnv_inference_request_success "
+        "7\nnv_inference_exec_count 7\n",
+        "ray_serve_deployment_queued_queries 4\nray_serve_deployment_request_counter_total 7\n",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+        struct signals_history *h = signals_history_new();
+        for (int t = 0; t <= 600; t += 5)
+            add_page(h, pages[i], t);
+        struct signals_answer a = ask(h, SIGNALS_REQUESTS_WAITING, 600, 15);
+        assert_false(a.is_stalled);
+        assert_double_same(a.value, 4);
+        signals_history_free(h);
+    }
+}
+
+static void test_a_page_that_came_after_now_is_new(void **state)
+{
+    (void)state;
+    struct signals_history *h = four_pages();
+    struct signals_answer a = ask(h, SIGNALS_REQUESTS_WAITING, 24.9, 15);
+    assert_int_equal(a.reading, SIGNALS_READ_OK);
+    assert_double_same(a.age_s, 0);
+    signals_history_free(h);
+}
+
 static void test_pages_far_apart_do_not_make_a_best_minute(void **state)
 {
     (void)state;
@@ -437,6 +469,8 @@ int main(void)
         cmocka_unit_test(test_a_stalled_pod_needs_its_whole_five_minutes_in_this_life),
         cmocka_unit_test(test_a_page_without_counters_is_never_stalled),
         cmocka_unit_test(test_requests_that_end_are_progress_where_tokens_are_not_counted),
+        cmocka_unit_test(test_counters_that_move_only_when_requests_end_tell_of_no_stall),
+        cmocka_unit_test(test_a_page_that_came_after_now_is_new),
         cmocka_unit_test(test_pages_far_apart_do_not_make_a_best_minute),
         cmocka_unit_test(test_names_units_and_kinds_are_told),
     };
