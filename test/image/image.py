@@ -85,9 +85,10 @@ class Image(Archive):
         outer = {"PATH": os.environ["PATH"], "CONTAIN_ENV": "\n".join(lines), "CONTAIN_SHOW": " ".join(map(str, show))}
         return outer if self.arch == NATIVE else {**outer, **dict(line.split("=", 1) for line in lines if line[:5] != "PATH=")}
 
-    def run(self, *words, entrypoint=True, show=()):
+    def run(self, *words, entrypoint=True, show=(), variables=()):
         """(exit status, output and errors) of a command that ends."""
-        done = subprocess.run([str(w) for w in self.command(*words, entrypoint=entrypoint)], env=self.environment(show=show),
+        done = subprocess.run([str(w) for w in self.command(*words, entrypoint=entrypoint)],
+                              env=self.environment(*variables, show=show),
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               errors="replace", timeout=120, check=False)
         return done.returncode, done.stdout

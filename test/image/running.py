@@ -2,6 +2,7 @@
 is another one."""
 import datetime
 import json
+import tempfile
 import time
 
 from agent import TestFailure, check, wait_until
@@ -124,6 +125,21 @@ def hub():
             status, output = one.run("probe", daemon.address)
             check(status == 0, f"probe: {status} {output}")
             check("libnvidia-ml" not in daemon.log(), daemon.log())
+
+
+@test("the Job of the chart's certificates: with what a pod is given, and nothing that it may write, it makes the Secrets")
+def certificates():
+    one = image(NATIVE)
+    with tempfile.TemporaryDirectory() as folder, FakeKube(token="secret", tls_dir=folder + "/tls") as kube:
+        variables = kube.write_service_account(folder + "/account", ns="gpu")
+        options = {"show": [f"{folder}/account:/run/secrets/kubernetes.io/serviceaccount"],
+                   "variables": [f"{name}={value}" for name, value in variables.items()]}
+        words = ("cert", "--secret=tls", "--name=keda-gpu-scaler.gpu.svc")
+        status, output = one.run(*words, **options)
+        check(status == 0 and output.startswith("made: "), f"{status} {output}")
+        check(kube.find("secrets", "gpu", "tls") and kube.find("secrets", "gpu", "tls-ca"), "no Secrets in the pod's namespace")
+        status, output = one.run(*words, **options)
+        check(status == 0 and output.startswith("kept: "), f"{status} {output}")
 
 
 @test("nothing of it is slow: a probe of a container starts, asks and ends within a second", alone=True)
