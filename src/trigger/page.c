@@ -16,12 +16,13 @@ enum { STALE_INTERVALS = 3 };
 
 /* ---- what the page says ---- */
 
-static void read_page(const struct trigger *t, const struct signals_feed *feed, int64_t now_ns,
-                      struct signals_answer *ret)
+static void ask(const struct trigger_evaluation *ev, enum signals_id signal, struct signals_answer *ret)
 {
+    const struct trigger *t = ev->trigger;
+    const struct signals_feed *feed = ev->feed;
     int64_t max_age_ns = STALE_INTERVALS * feed->interval_ns;
-    const struct signals_question question = {.signal = trigger_metric_signal(t->metric),
-                                              .now_ns = now_ns,
+    const struct signals_question question = {.signal = signal,
+                                              .now_ns = ev->now_ns,
                                               .window_ns = t->window_ns,
                                               .activation_window_ns = t->activation_window_ns,
                                               .max_age_ns = max_age_ns > STALE_LEAST_NS ? max_age_ns : STALE_LEAST_NS};
@@ -95,6 +96,14 @@ static bool compares_requests(const struct trigger_evaluation *ev)
     return is_told && ev->page.in_flight.is_known;
 }
 
+/* Short requests come and go between two reads, and no gauge shows them; the count of ended ones does. */
+static bool find_ended(const struct trigger_evaluation *ev)
+{
+    struct signals_answer ended;
+    ask(ev, SIGNALS_REQUEST_RATE, &ended);
+    return ended.peak.is_known && ended.peak.value > 0;
+}
+
 static void decide_activity(struct trigger_evaluation *ev)
 {
     const struct signals_answer *page = &ev->page;
@@ -102,7 +111,8 @@ static void decide_activity(struct trigger_evaluation *ev)
     bool has_requests = compares_requests(ev);
     bool is_peak_above = has_peak && page->peak.value > ev->trigger->activation;
     bool is_busy = has_requests && page->in_flight.value > 0;
-    ev->is_above = is_peak_above || is_busy;
+    ev->has_ended = has_requests && !is_busy && find_ended(ev);
+    ev->is_above = is_peak_above || is_busy || ev->has_ended;
     ev->is_active = ev->is_above || (!has_peak && !has_requests); /* unknown is not idle */
     if (is_busy || (has_requests && !has_peak))
         ev->activity = page->in_flight.value;
@@ -122,7 +132,7 @@ static int judge_page(struct trigger_evaluation *ev, const char *why, struct err
     if (!ev->feed)
         return err_set(e, ERR_UNAVAILABLE, "page %s was not asked: %s", trigger_endpoint(t),
                        why && why[0] ? why : "this program fetches no pages");
-    read_page(t, ev->feed, ev->now_ns, &ev->page);
+    ask(ev, trigger_metric_signal(t->metric), &ev->page);
     bool is_read = ev->page.reading == SIGNALS_READ_OK || ev->page.reading == SIGNALS_READ_NOT_YET;
     return is_read ? 0 : refuse_page(ev, e);
 }
@@ -219,6 +229,8 @@ void trigger_say_page_activity(const struct trigger_evaluation *ev, char rule[TR
         (void)buf_printf(&text, "%s, %s ", within, page->peak.value > t->activation ? "above" : "not above");
         say_value(&text, t, t->activation);
     }
+    if (ev->has_ended)
+        (void)buf_append_str(&text, "; some ended that no read showed");
     if (!has_peak && !has_requests)
         (void)buf_append_str(&text, "one read does not tell, and unknown is not idle");
     trigger_fit(rule, str_of(buf_cstr(&text)));

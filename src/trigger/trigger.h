@@ -279,6 +279,7 @@ struct trigger_evaluation {
     double value;                    /* finite, 0 <= value <= 1e12, where value_error.class is NONE */
     bool is_active;                  /* where active_error.class is NONE */
     bool is_above;                   /* active by measurement, not because something is unknown */
+    bool has_ended;                  /* of a page: requests ended in activationWindow, which no read of it showed */
     double activity;                 /* what was compared with the activation threshold; < 0 unknown */
     struct trigger_input *inputs;    /* in the arena */
     size_t n_inputs, n_in_state[TRIGGER_INPUT_STATES];

@@ -269,6 +269,33 @@ static void test_requests_that_came_and_went_between_two_pages_are_activity(void
     assert_double_same(a.ev.activity, 10);
 }
 
+static void test_requests_that_no_read_shows_are_activity_of_any_signal(void **state)
+{
+    (void)state;
+    PAGE(p); /* a busy Triton server shows what waits, not what is computed */
+    page_read(&p, NULL,
+              "nv_inference_pending_request_count{model=\"a\"} 0\nnv_inference_request_success{model=\"a\"} 5\n");
+    page_wait(&p, 5);
+    page_read(&p, NULL,
+              "nv_inference_pending_request_count{model=\"a\"} 0\nnv_inference_request_success{model=\"a\"} 9\n");
+    TRIGGER_AUTO t = PARSE("metricType", "requests_waiting", "targetValue", "5");
+    struct asked a = ask(&p, t);
+    assert_value(&a, 0);
+    assert_true(a.ev.is_active && a.ev.is_above);
+    assert_string_equal(a.said.active_rule, "at most 0 requests running or waiting within 1m; some ended that no read "
+                                            "showed");
+    TRIGGER_AUTO given = PARSE("metricType", "requests_waiting", "targetValue", "5", "activationThreshold", "0");
+    a = ask(&p, given);
+    assert_false(a.ev.is_active);
+    for (int i = 0; i < 13; i++) {
+        page_wait(&p, 5);
+        page_read(&p, NULL,
+                  "nv_inference_pending_request_count{model=\"a\"} 0\nnv_inference_request_success{model=\"a\"} 9\n");
+    }
+    a = ask(&p, t);
+    assert_false(a.ev.is_active);
+}
+
 /* ---- errors ---- */
 
 static void test_page_without_the_signal_is_an_error_and_never_zero(void **state)
@@ -450,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_requests_are_activity_unless_the_metadata_says_what_is),
         cmocka_unit_test(test_activity_remembers_a_burst_for_its_window),
         cmocka_unit_test(test_requests_that_came_and_went_between_two_pages_are_activity),
+        cmocka_unit_test(test_requests_that_no_read_shows_are_activity_of_any_signal),
         cmocka_unit_test(test_page_without_the_signal_is_an_error_and_never_zero),
         cmocka_unit_test(test_page_that_was_never_read_is_unavailable),
         cmocka_unit_test(test_old_page_is_unavailable_and_a_recent_one_stands),
