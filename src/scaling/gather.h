@@ -23,7 +23,7 @@ bool scaling_counts(const struct scaling_rules *rules, const struct scaling_repl
 
 /* ---- 2.4 with is_weighted (weighted.c) ---- */
 
-/* It served no request, so it says nothing: it neither adds nor dilutes. */
+/* It served no request and may not be busier than that, so it says nothing: max and the like leave it out. */
 bool scaling_is_idle(const struct scaling_rules *rules, const struct scaling_replica *replica);
 /* The mean over requests of the lowers of those of n replicas that count and have one of their own; T if there is none,
  * 0 without requests. */

@@ -11,8 +11,7 @@ static bool is_exact(const struct scaling_replica *r)
 
 bool scaling_is_idle(const struct scaling_rules *rules, const struct scaling_replica *r)
 {
-    bool is_read = r->state == SCALING_POD_MEASURED || r->state == SCALING_POD_YOUNG ||
-                   r->state == SCALING_POD_READY_AGAIN || r->state == SCALING_POD_HUNG;
+    bool is_read = r->state == SCALING_POD_MEASURED || r->state == SCALING_POD_HUNG;
     return rules->is_weighted && is_read && r->lower.is_known && r->load.weight <= 0;
 }
 

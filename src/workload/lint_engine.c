@@ -5,10 +5,8 @@
 #include <string.h>
 
 static const double full = 100; /* of a KV cache, without requests that wait */
-/* A rate needs two pages in its window; they are read each third of it, each second at most. */
-static const double fetches_of_a_rate = 2.5;
-#define FETCHED_NS_MIN (1 * NS_PER_S)
-#define FETCHED_NS_MAX (5 * NS_PER_S)
+/* A rate needs two pages in its window, and they are read each second at most. */
+static const double rate_window_s = 2.5;
 
 static bool is_signal(const struct trigger *t, enum signals_id signal)
 {
@@ -95,24 +93,13 @@ bool lint_swings(const struct lint *l, struct buf *out)
     return true;
 }
 
-/* As engines' pages are fetched: a third of the shorter window. */
-static int64_t fetched_ns(const struct trigger *t)
-{
-    int64_t shorter = t->window_ns;
-    if (t->activation_window_ns > 0 && t->activation_window_ns < shorter)
-        shorter = t->activation_window_ns;
-    int64_t third = shorter / 3;
-    return third < FETCHED_NS_MIN ? FETCHED_NS_MIN : third > FETCHED_NS_MAX ? FETCHED_NS_MAX : third;
-}
-
 bool lint_short_rate_window(const struct lint *l, struct buf *out)
 {
-    double needed_s = fetches_of_a_rate * (double)fetched_ns(l->t) / (double)NS_PER_S;
     double window_s = (double)l->t->window_ns / (double)NS_PER_S;
-    if (!l->is_workload || !is_rate(l->t) || window_s >= needed_s)
+    if (!l->is_workload || !is_rate(l->t) || window_s >= rate_window_s)
         return false;
     (void)buf_printf(out, "window %s s may have one page only, and %s is the difference of two: make it %s s or longer",
-                     lint_number(window_s).text, trigger_metric_name(l->t->metric), lint_number(needed_s).text);
+                     lint_number(window_s).text, trigger_metric_name(l->t->metric), lint_number(rate_window_s).text);
     return true;
 }
 

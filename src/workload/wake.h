@@ -6,8 +6,9 @@
 
 struct workload_wake {
     enum scaling_wake state; /* NONE: the trigger has no wakeEndpoint */
-    double value;     /* of a gauge its newest value, of a counter its increase in activationWindow; 0 unless read */
-    double threshold; /* above which it is demand: activationThreshold where the metadata says one, else 0 */
+    double value; /* of a gauge its newest value, of a counter its increase in activationWindow; 0 unless read */
+    double
+        threshold; /* above which it is demand: activationThreshold of one signal, where the metadata says it; else 0 */
     bool is_counter;
     char text[TRIGGER_TEXT_MAX]; /* for people: what it says, or why that is not known; "" NONE */
 };

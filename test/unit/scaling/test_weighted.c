@@ -66,6 +66,7 @@ static void test_the_mean_is_over_requests_and_idle_pods_neither_add_nor_dilute(
         {"max", SCALING_MAX, 3, PODS(R(200, 1), R(900, 0), R(50, 5)), RULE(KNOWN), 600},
         {"min", SCALING_MIN, 3, PODS(R(200, 1), R(0, 0), R(50, 5)), RULE(KNOWN), 150},
         {"p95 without requests", SCALING_P95, 3, PODS(R(0, 0), R(0, 0), R(0, 0)), RULE(KNOWN), 0},
+        {"min: a hung one without requests", SCALING_MIN, 2, PODS(R(50, 1), unready_pod(600, 0)), RULE(KNOWN), 100},
         {"max without requests", SCALING_MAX, 1, PODS(R(7, 0)), RULE(KNOWN), 0},
     };
     check_latencies(cases, ARRAY_LEN(cases), SCALING_CONSERVATIVE);
@@ -98,6 +99,8 @@ static void test_what_is_not_known_can_be_any_latency_but_not_hide_what_is(void 
         {"young: between its part of the window and what it does", SCALING_AVG, 2, PODS(R(40, 1), young), RULE(HOLD),
          200},
         {"max: what is known asks for more", SCALING_MAX, 3, PODS(R(300, 1), R(0, 0), missing), RULE(GROW), 600},
+        {"max: unready without requests", SCALING_MAX, 2, PODS(R(40, 1), quiet), RULE(HOLD), 200},
+        {"idle, loading and lost", SCALING_AVG, 3, PODS(R(0, 0), loading, lost), RULE(SHRINK), 150},
         {"max: the missing one may be the busiest", SCALING_MAX, 3, PODS(R(10, 1), R(0, 0), missing), RULE(HOLD), 300},
     };
     check_latencies(cases, ARRAY_LEN(cases), SCALING_CONSERVATIVE);
@@ -120,6 +123,19 @@ static void test_a_group_is_the_mean_of_its_members_requests(void **state)
     struct scaling_result r = evaluate_rules(&rules, 2, pods, ARRAY_LEN(pods), &arena);
     assert_int_equal(r.rule, SCALING_RULE_KNOWN);
     assert_double_near(r.value, 2 * (125.0 * 4 + 50 * 4) / 8, 1e-9);
+}
+
+static void test_a_pod_taken_to_be_like_the_others_has_their_mean(void **state)
+{
+    (void)state;
+    ARENA_AUTO struct arena arena;
+    arena_init(&arena, ARENA_BYTES);
+    const struct scaling_rules rules = latency_rules(SCALING_AVG);
+    struct scaling_result r = evaluate_rules(&rules, 3, PODS(R(50, 1), R(90, 3), missing_pod(400)), &arena);
+    assert_double_near(r.a_lowers, 80, 1e-9);
+    assert_int_equal(r.items[2].state, SCALING_POD_UNOBSERVABLE);
+    assert_known_same(r.items[2].lower, KNOWN(80));
+    assert_known_same(r.items[2].upper, KNOWN(80));
 }
 
 static void test_with_equal_requests_it_is_the_plain_mean(void **state)
@@ -230,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_the_mean_is_over_requests_and_idle_pods_neither_add_nor_dilute),
         cmocka_unit_test(test_what_is_not_known_can_be_any_latency_but_not_hide_what_is),
         cmocka_unit_test(test_a_group_is_the_mean_of_its_members_requests),
+        cmocka_unit_test(test_a_pod_taken_to_be_like_the_others_has_their_mean),
         cmocka_unit_test(test_with_equal_requests_it_is_the_plain_mean),
         cmocka_unit_test(test_no_way_that_it_may_be_is_outside_of_lo_and_hi),
     };

@@ -164,6 +164,8 @@ static void test_a_page_that_is_not_asked_for_is_not_known(void **state)
     workload_wake(t, NULL, "20000 pages are asked for already", start_ns, &wake);
     assert_int_equal(wake.state, SCALING_WAKE_UNKNOWN);
     assert_string_equal(wake.text, "wakeEndpoint " ENDPOINT ": 20000 pages are asked for already");
+    workload_wake(t, NULL, "", start_ns, &wake);
+    assert_contains(wake.text, "not asked");
     workload_wake(t, NULL, NULL, start_ns, &wake);
     assert_int_equal(wake.state, SCALING_WAKE_UNKNOWN);
     assert_contains(wake.text, "not asked");
