@@ -372,6 +372,28 @@ static void test_counters_of_ranks_that_do_the_same_work_count_once(void **state
     signals_history_free(h);
 }
 
+static void test_priorities_are_parts_of_the_series_without(void **state)
+{
+    (void)state;
+    static const char before[] = "sglang:realtime_tokens_total{mode=\"decode\",priority=\"\"} 100\n"
+                                 "sglang:realtime_tokens_total{mode=\"decode\",priority=\"10\"} 100\n";
+    static const char after[] = "sglang:realtime_tokens_total{mode=\"decode\",priority=\"\"} 200\n"
+                                "sglang:realtime_tokens_total{mode=\"decode\",priority=\"10\"} 150\n";
+    struct signals_history *h = history_of(before);
+    add_page(h, after, 10);
+    assert_double_near(ask(h, SIGNALS_TOKENS_PER_SECOND, 10, 15).value, 10, 1e-6);
+    signals_history_free(h);
+}
+
+static void test_processes_that_report_one_engine_count_once(void **state)
+{
+    (void)state;
+    static const char page[] = "vllm:num_requests_waiting{engine=\"0\",pid=\"71\"} 3\n"
+                               "vllm:num_requests_waiting{engine=\"0\",pid=\"72\"} 5\n"
+                               "vllm:num_requests_waiting{engine=\"1\",pid=\"71\"} 2\n";
+    assert_double_same(value_of(page, SIGNALS_REQUESTS_WAITING), 7);
+}
+
 static void test_a_negative_gauge_is_absent(void **state) /* O53 */
 {
     (void)state;
@@ -494,6 +516,8 @@ int main(void)
         cmocka_unit_test(test_ranks_of_the_same_work_count_once_and_others_add_up),
         cmocka_unit_test(test_ranks_of_a_kind_that_is_not_known_yet_count_once),
         cmocka_unit_test(test_counters_of_ranks_that_do_the_same_work_count_once),
+        cmocka_unit_test(test_priorities_are_parts_of_the_series_without),
+        cmocka_unit_test(test_processes_that_report_one_engine_count_once),
         cmocka_unit_test(test_a_negative_gauge_is_absent),
         cmocka_unit_test(test_colons_and_underscores_are_the_same),
         cmocka_unit_test(test_latency_that_a_lone_request_has_is_no_reason_for_replicas),
