@@ -158,7 +158,10 @@ static void say_measured(const struct trigger *t, struct buf *out)
 {
     char types[TRIGGER_TYPES_MAX];
     trigger_show_types(t, types);
-    (void)buf_printf(out, "%s%s%s", types, t->engine_metric[0] ? " " : "", t->engine_metric);
+    if (t->prefers_engine)
+        (void)buf_printf(out, "kv_cache_usage, or %s without pages,", types);
+    else
+        (void)buf_printf(out, "%s%s%s", types, t->engine_metric[0] ? " " : "", t->engine_metric);
 }
 
 static void say_limits(const struct trigger *t, struct buf *out)
@@ -166,9 +169,13 @@ static void say_limits(const struct trigger *t, struct buf *out)
     char target[TRIGGER_VALUE_TEXT_MAX], activation[TRIGGER_VALUE_TEXT_MAX];
     trigger_show_value(target, t->target, trigger_unit(t));
     trigger_show_value(activation, t->activation, trigger_unit(t));
-    bool is_any = trigger_metric_is_engine(t->metric) && !t->has_activation;
-    (void)buf_printf(out, ", target %s, active %s%s", target, is_any ? "with any request" : "above ",
-                     is_any ? "" : activation);
+    (void)buf_printf(out, ", target %s, active ", target);
+    if (t->has_activation || !(t->prefers_engine || trigger_metric_is_engine(t->metric)))
+        (void)buf_printf(out, "above %s", activation);
+    else if (t->prefers_engine)
+        (void)buf_printf(out, "with any request, or above %s without pages", activation);
+    else
+        (void)buf_append_str(out, "with any request");
 }
 
 void trigger_describe_text(const struct trigger *t, struct buf *out)

@@ -162,6 +162,11 @@ static void test_keys_of_engines_are_shown_where_they_count(void **state)
                                                         "wakeEndpoint", "http://r/m", "wakeMetric", "q"));
     assert_contains(described(&out, t), "\"activationWindowSeconds\":60,\"endpoint\":\"http://a/m\","
                                         "\"prefersEngine\":true,\"wakeEndpoint\":\"http://r/m\",\"wakeMetric\":\"q\"}");
+    assert_string_equal(
+        described_in_words(&out, t),
+        "trigger  keda_gpu_vllm_inference: avg of kv_cache_usage, or memory_used_percent without pages, "
+        "in scope workload, target 80 %, active with any request, or above 5 % without pages, profile "
+        "vllm-inference\n");
     TRIGGER_AUTO gpu = parse_with(&hub_settings, METADATA("vllmEndpoint", "http://a/m"));
     assert_contains(described(&out, gpu), "\"activationWindowSeconds\":60}");
     TRIGGER_AUTO given =
