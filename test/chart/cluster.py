@@ -30,11 +30,10 @@ NODES = {  # name: labels, taints
     "gpu-reference": ({"nvidia.com/gpu.present": "true"}, []),
     "cpu": ({"kubernetes.io/os": "linux"}, []),
 }
-# Kinds of operators that are not installed here. Their fields are not checked.
-FOREIGN = [("monitoring.coreos.com", "v1", kind, "Namespaced") for kind in ("PodMonitor", "ServiceMonitor", "PrometheusRule")] + \
-    [("cert-manager.io", "v1", kind, "Namespaced") for kind in ("Certificate", "Issuer")] + \
-    [("keda.sh", "v1alpha1", "ClusterTriggerAuthentication", "Cluster")] + \
-    [("keda.sh", "v1alpha1", kind, "Namespaced") for kind in ("ScaledObject", "ScaledJob")]
+# Kinds of operators that are not installed here, by their own definitions: folder, group, plural.
+FOREIGN = [("prometheus-operator", "monitoring.coreos.com", plural) for plural in ("podmonitors", "servicemonitors", "prometheusrules")] + \
+    [("cert-manager", "cert-manager.io", plural) for plural in ("certificates", "issuers")] + \
+    [("keda", "keda.sh", plural) for plural in ("clustertriggerauthentications", "scaledobjects", "scaledjobs")]
 # What this suite needs of them besides the rig's flags; lists add up.
 FLAGS = {"kube-apiserver": ["--allow-privileged=true"],
          "kube-controller-manager": ["--controllers=daemonset-controller,endpointslice-controller,job-controller"]}
@@ -58,9 +57,7 @@ class Cluster:
         self.kubeconfig = self._plane.admin_kubeconfig
         for name, (labels, taints) in NODES.items():
             self._add_node(name, labels, taints)
-        for group, version, kind, scope in FOREIGN:
-            self._add_kind(group, version, kind, scope)
-
+        self._add_kinds()
         self.jobs = Jobs(self)
         self.jobs.start()
 
@@ -68,15 +65,13 @@ class Cluster:
         self.api.create("/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
         self.api.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})
 
-    def _add_kind(self, group, version, kind, scope):
-        plural = kind.lower() + "s"
-        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-        self.api.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", {
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": f"{plural}.{group}"},
-            "spec": {"group": group, "scope": scope, "names": {"kind": kind, "plural": plural},
-                     "versions": [{"name": version, "served": True, "storage": True, "schema": schema}]}})
-        wait.until(f"{kind} to be served", lambda: self.api.find(f"/apis/{group}/{version}/{plural}"), settings.PATIENCE_S)
+    def _add_kinds(self):
+        folder = pathlib.Path(os.environ["KGS_TOOL_crds"])
+        files = [folder / name / f"{group}_{plural}.yaml" for name, group, plural in FOREIGN]
+        self.kubectl("apply", "--server-side", *(w for f in files for w in ("-f", f)))
+        for _, group, plural in FOREIGN:
+            version = "v1alpha1" if group == "keda.sh" else "v1"
+            wait.until(f"{plural} to be served", lambda p=f"/apis/{group}/{version}/{plural}": self.api.find(p), settings.PATIENCE_S)
 
     def namespace(self, name, level="privileged"):
         self.api.create("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {
