@@ -184,3 +184,7 @@ def over_tls():
                                   timeout=60)
             check(done.returncode == 0 and "target" in done.stdout, done.stdout + done.stderr)
             equal(program.probe(f"127.0.0.1:{hub['port']}", words[0], "--tls-server-name=other.svc").returncode, 2, "another name")
+            c.jobs.probed["tls"] = (hub["port"], mounted)
+            check("Phase:          Succeeded" in c.helm("test", "m", "-n", "tls"), "helm test")
+            equal([said("tls")[-1], c.objects("pods", "tls", "app.kubernetes.io/component=test")], ["SERVING\n", []],
+                  "what the test's pod said, and what is left of it")

@@ -138,23 +138,31 @@ class Cluster:
 
 
 class Jobs(threading.Thread):
-    """The kubelet of pods that make certificates: runs their command, says how it ended."""
+    """The kubelet of pods that make certificates or probe for `helm test`: runs their command, says how it ended."""
 
     def __init__(self, c):
         super().__init__(daemon=True)
         self._cluster, self._over, self.said = c, threading.Event(), {}
+        self.probed = {}  # namespace: (the Service's port here, the folder that is mounted)
 
     def run(self):
         while not self._over.wait(0.1):
-            for pod in self._cluster.api.get("/api/v1/pods?labelSelector=app.kubernetes.io/component=cert")["items"]:
+            for pod in self._cluster.api.get("/api/v1/pods?labelSelector=app.kubernetes.io/component%20in%20(cert,test)")["items"]:
                 if pod["status"].get("phase") == "Pending" and "deletionTimestamp" not in pod["metadata"]:
                     self._run_pod(pod)
 
+    def _words(self, namespace, spec):
+        words = spec["containers"][0]["args"]
+        if words[0] != "probe":
+            return [*words, f"--kubeconfig={self._cluster.account_kubeconfig(namespace, spec['serviceAccountName'])}"]
+        port, mounted = self.probed[namespace]
+        name = [f"--tls-server-name={words[1].rpartition(':')[0]}"] if "--tls" in words else []
+        return ["probe", f"127.0.0.1:{port}", *mounted.here(words[2:]), *name]
+
     def _run_pod(self, pod):
-        namespace, name, spec = pod["metadata"]["namespace"], pod["metadata"]["name"], pod["spec"]
-        config = self._cluster.account_kubeconfig(namespace, spec["serviceAccountName"])
-        done = subprocess.run([agent.PROGRAM, *spec["containers"][0]["args"], f"--kubeconfig={config}"], capture_output=True,
-                              text=True, check=False, env=program.environment(), timeout=60)
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        done = subprocess.run([agent.PROGRAM, *self._words(namespace, pod["spec"])], capture_output=True, text=True, check=False,
+                              env=program.environment(), timeout=60)
         self.said.setdefault(namespace, []).append(done.stdout + done.stderr)
         phase = "Failed" if done.returncode else "Succeeded"
         self._cluster.api.merge(f"/api/v1/namespaces/{namespace}/pods/{name}/status", {"status": {"phase": phase}})
