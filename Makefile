@@ -13,7 +13,7 @@ all:
 	@$(NINJA) -C $(BUILD) keda-gpu-scaler nvmlsim/libnvidia-ml.so.1 enginesim/keda-gpu-scaler-enginesim
 
 demo: all
-	@$(PROGRAM) demo $(ARGS)
+	@$(PROGRAM) demo $(if $(ENGINE),--engine $(ENGINE)) $(ARGS)
 
 # Unit and integration tests, real clients, checkers, seconds of fuzzing: under ASan and UBSan.
 test:

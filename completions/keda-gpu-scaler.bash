@@ -42,8 +42,6 @@ _keda_gpu_scaler()
     "agent --container-logs") _keda_gpu_scaler_files "$current" ;;
     "agent --engine-timeout") ;;
     "agent --engine-ca-file") _keda_gpu_scaler_files "$current" ;;
-    "agent --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
-    "agent --engine-key-file") _keda_gpu_scaler_files "$current" ;;
     "agent --endpoint-allow") ;;
     "agent --endpoint-deny") ;;
     "agent --node-name") ;;
@@ -77,10 +75,10 @@ _keda_gpu_scaler()
     "hub --shown-gpus") ;;
     "hub --engine-timeout") ;;
     "hub --engine-ca-file") _keda_gpu_scaler_files "$current" ;;
-    "hub --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
-    "hub --engine-key-file") _keda_gpu_scaler_files "$current" ;;
     "hub --endpoint-allow") ;;
     "hub --endpoint-deny") ;;
+    "hub --engine-cert-file") _keda_gpu_scaler_files "$current" ;;
+    "hub --engine-key-file") _keda_gpu_scaler_files "$current" ;;
     "hub --engine-token-file") _keda_gpu_scaler_files "$current" ;;
     "hub --node-name") ;;
     "hub --tls-cert") _keda_gpu_scaler_files "$current" ;;
@@ -117,6 +115,7 @@ _keda_gpu_scaler()
     "top --procfs") _keda_gpu_scaler_files "$current" ;;
     "top --pod-logs") _keda_gpu_scaler_files "$current" ;;
     "top --container-logs") _keda_gpu_scaler_files "$current" ;;
+    "demo --engine") words="none vllm sglang tgi triton" ;;
     "demo --step") ;;
     "demo --listen") ;;
     "demo --metadata" | "demo -m") words="profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= enginePort= enginePath= engineScheme= engineMetric= wakeEndpoint= wakeMetric= podSelector= hpaMetricType=" ;;
@@ -162,10 +161,10 @@ _keda_gpu_scaler()
     *)
         case "$command" in
         agent)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --engine-timeout --engine-ca-file --engine-cert-file --engine-key-file --engine-insecure --endpoint-allow --endpoint-deny --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --sample-interval --slow-interval --restart-after --nvml-library --pod-resources --procfs --pod-logs --container-logs --engine-timeout --engine-ca-file --engine-insecure --endpoint-allow --endpoint-deny --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --dcgm-metrics --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         hub)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --agents --agents-tls --agents-tls-ca --agents-tls-cert --agents-tls-key --agents-tls-server-name --kubeconfig --service-name --service-namespace --hub-name --hpa-tolerance --simulated-gpus --shown-gpus --engine-timeout --engine-ca-file --engine-cert-file --engine-key-file --engine-insecure --endpoint-allow --endpoint-deny --engine-token-file --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --port --listen --metrics-port --metrics-listen --probe-port --probe-listen --health-check-interval --agents --agents-tls --agents-tls-ca --agents-tls-cert --agents-tls-key --agents-tls-server-name --kubeconfig --service-name --service-namespace --hub-name --hpa-tolerance --simulated-gpus --shown-gpus --engine-timeout --engine-ca-file --engine-insecure --endpoint-allow --endpoint-deny --engine-cert-file --engine-key-file --engine-token-file --engine-token-plain --node-name --tls-cert --tls-key --tls-client-ca --metrics-tls --grpc-reflection --limit --drain-timeout --shutdown-delay --log-level --log-format --config --print-config"
             ;;
         explain)
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --hub --timeout --output"
@@ -181,7 +180,7 @@ _keda_gpu_scaler()
             [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --output --watch --interval --count --nvml-library --timeout --job --env --pod-resources --procfs --pod-logs --container-logs"
             ;;
         demo)
-            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --real --forever --step --listen --metadata --nvml-library --log-level"
+            [ "${current:0:1}" = - ] || [ -z "$current" ] && words="--help --real --engine --forever --step --listen --metadata --nvml-library --log-level"
             ;;
         call)
             [ -n "$is_first" ] && words="all spec metrics active explain health stream-active stream-spec"

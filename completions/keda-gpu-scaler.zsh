@@ -53,8 +53,6 @@ _keda-gpu-scaler() {
       '--container-logs=[with --procfs\: the kubelet'\''s links to logs, which name pods by container]:PATH:_files' \
       '--engine-timeout=[longest time that one page of an inference engine may take]:D:' \
       '--engine-ca-file=[PEM certificates that those of https pages are signed by, instead of the system'\''s]:FILE:_files' \
-      '--engine-cert-file=[own PEM certificate for https pages that demand one]:FILE:_files' \
-      '--engine-key-file=[PEM key of that]:FILE:_files' \
       '--engine-insecure[do not verify the certificates of https pages]' \
       '*--endpoint-allow=[addresses that vllmEndpoint, tritonEndpoint and wakeEndpoint may have, and no others; may be repeated]:CIDR:' \
       '*--endpoint-deny=[addresses that they may not have; may be repeated]:CIDR:' \
@@ -96,12 +94,13 @@ _keda-gpu-scaler() {
       '--shown-gpus=[GPUs of the fleet that /metrics shows at most; 0 = none]:N:' \
       '--engine-timeout=[longest time that one page of an inference engine may take]:D:' \
       '--engine-ca-file=[PEM certificates that those of https pages are signed by, instead of the system'\''s]:FILE:_files' \
-      '--engine-cert-file=[own PEM certificate for https pages that demand one]:FILE:_files' \
-      '--engine-key-file=[PEM key of that]:FILE:_files' \
       '--engine-insecure[do not verify the certificates of https pages]' \
       '*--endpoint-allow=[addresses that vllmEndpoint, tritonEndpoint and wakeEndpoint may have, and no others; may be repeated]:CIDR:' \
       '*--endpoint-deny=[addresses that they may not have; may be repeated]:CIDR:' \
-      '--engine-token-file=[bearer token for the pages of pods, read anew when it changes; never sent to endpoints]:FILE:_files' \
+      '--engine-cert-file=[own PEM certificate for https pages of pods that demand one]:FILE:_files' \
+      '--engine-key-file=[PEM key of that]:FILE:_files' \
+      '--engine-token-file=[bearer token for https pages of pods, read anew when it changes; never sent to endpoints]:FILE:_files' \
+      '--engine-token-plain[send the token to http pages of pods too, where who listens on the way can read it]' \
       '--node-name=[name of this node (default $NODE_NAME, else the host name)]:NAME:' \
       '--tls-cert=[serve TLS with this PEM certificate chain; reloaded when it changes]:FILE:_files' \
       '--tls-key=[PEM key of --tls-cert]:FILE:_files' \
@@ -160,6 +159,7 @@ _keda-gpu-scaler() {
   demo)
     _arguments -s '(-h --help)'{-h,--help}'[show help]' \
       '--real[read this machine'\''s GPUs and only watch\: no simulated load]' \
+      '--engine=[scale simulated model servers by their page, not by GPU readings]:NAME:(none vllm sglang tgi triton)' \
       '--forever[go on until interrupted]' \
       '--step=[time between two questions]:D:' \
       '--listen=[address of the agent (port 0\: any free one)]:ADDR:' \

@@ -5,16 +5,28 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static const char usage[] =
-    "Usage: keda-gpu-scaler-enginesim SCENARIO.yaml\n"
+    "Usage: keda-gpu-scaler-enginesim [--with-parent] SCENARIO.yaml\n"
     "Plays the /metrics pages of model servers (vLLM, SGLang, TGI, Triton, TensorRT-LLM, llama.cpp) from a scenario\n"
-    "file, which is read again when it changes. Prints one line a server, then \"ready\"; ends on SIGINT or SIGTERM.\n"
+    "file, which is read again when it changes. Prints one line a server, then \"ready\"; ends on SIGINT or SIGTERM,\n"
+    "with --with-parent also when standard input ends.\n"
     "The format: docs/enginesim.md.\n";
 
 static void on_signal(void *context)
 {
     net_loop_stop((struct net_loop *)context);
+}
+
+/* Standard input: whoever started it is gone when it ends. */
+static void on_input(void *context, bool is_readable, bool is_writable)
+{
+    char bytes[256];
+    (void)is_readable;
+    (void)is_writable;
+    if (read(STDIN_FILENO, bytes, sizeof(bytes)) <= 0)
+        net_loop_stop((struct net_loop *)context);
 }
 
 /* Hundreds of servers have a socket each, and one for each that asks. */
@@ -42,7 +54,7 @@ static void announce(const struct host *host)
     (void)fflush(stdout);
 }
 
-static int run(struct net_loop *loop, struct metrics *metrics, const char *path)
+static int run(struct net_loop *loop, struct metrics *metrics, const char *path, bool is_with_parent)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
     struct net_signal *signals[ARRAY_LEN(numbers)] = {NULL};
@@ -53,10 +65,15 @@ static int run(struct net_loop *loop, struct metrics *metrics, const char *path)
         signals[i] = net_signal_new(loop, numbers[i], on_signal, loop, &e);
         is_fine = signals[i] != NULL;
     }
+    struct net_poll *input = is_fine && is_with_parent ? net_poll_new(loop, STDIN_FILENO, on_input, loop, &e) : NULL;
+    is_fine = is_fine && (input || !is_with_parent);
+    if (input)
+        net_poll_want(input, true, false);
     if (is_fine) {
         announce(host);
         net_loop_run(loop);
     }
+    net_poll_free(input);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
         net_signal_free(signals[i]);
     host_free(host);
@@ -70,14 +87,16 @@ int main(int argc, char **argv)
         (void)fputs(usage, stdout);
         return 0;
     }
-    if (argc != 2 || argv[1][0] == '-') {
+    bool is_with_parent = argc == 3 && !strcmp(argv[1], "--with-parent");
+    const char *path = argv[argc - 1];
+    if (argc != (is_with_parent ? 3 : 2) || path[0] == '-') {
         (void)fputs(usage, stderr);
         return 2;
     }
     raise_file_limit();
     struct metrics *metrics = metrics_new();
     struct net_loop *loop = net_loop_new(metrics, &e);
-    int rc = loop ? run(loop, metrics, argv[1]) : fail(&e);
+    int rc = loop ? run(loop, metrics, path, is_with_parent) : fail(&e);
     net_loop_free(loop);
     metrics_free(metrics);
     return rc;

@@ -17,6 +17,12 @@ static const struct option_def demo_options[] = {
      .kind = OPTION_BOOL,
      .fallback = "false",
      .help = "read this machine's GPUs and only watch: no simulated load"},
+    {.name = "engine",
+     .kind = OPTION_CHOICE,
+     .fallback = "none",
+     .metavar = "NAME",
+     .help = "scale simulated model servers by their page, not by GPU readings",
+     .choices = "none|vllm|sglang|tgi|triton"},
     {.name = "forever", .kind = OPTION_BOOL, .fallback = "false", .help = "go on until interrupted"},
     {.name = "step",
      .kind = OPTION_DURATION,
@@ -50,21 +56,35 @@ static const struct option_def demo_options[] = {
 };
 
 /* Demand in percent of one GPU at a time of the demo, in steps: up to five GPUs' worth, and down again. */
-static const struct {
-    double step, percent;
-} demand_curve[] = {{0, 40}, {4, 40}, {16, 390}, {24, 390}, {34, 50}, {46, 50}};
+static const struct demo_point demand_curve[] = {{0, 40}, {4, 40}, {16, 390}, {24, 390}, {34, 50}, {46, 50}};
 enum { DEMO_STEPS = 46, REAL_STEPS = 15 };
 
-static double demand_at(double step)
+double demo_curve_at(const struct demo_point *points, size_t n, double step)
 {
-    step = fmod(step, DEMO_STEPS);
-    for (size_t i = 1; i < ARRAY_LEN(demand_curve); i++) {
-        double from = demand_curve[i - 1].step, to = demand_curve[i].step;
-        if (step <= to)
-            return demand_curve[i - 1].percent +
-                   (demand_curve[i].percent - demand_curve[i - 1].percent) * (step - from) / (to - from);
-    }
-    return demand_curve[ARRAY_LEN(demand_curve) - 1].percent;
+    step = fmod(step, points[n - 1].step);
+    size_t i = 1;
+    while (i < n - 1 && step > points[i].step)
+        i++;
+    const struct demo_point *a = &points[i - 1], *b = &points[i];
+    return a->value + (b->value - a->value) * (step - a->step) / (b->step - a->step);
+}
+
+static bool has_engine(const struct demo *d)
+{
+    return *d->engine.name != '\0';
+}
+
+static double demand_now(const struct demo *d)
+{
+    return has_engine(d) ? demo_engine_demand(d) : demo_curve_at(demand_curve, ARRAY_LEN(demand_curve), d->step);
+}
+
+/* What a pod's GPU shows: its share of the load; or that a model server is at work, with all its memory taken. */
+static double gpu_percent(const struct demo *d, int gpu)
+{
+    if (gpu >= d->replicas)
+        return 0;
+    return has_engine(d) ? d->engine.busy_percent[gpu] : fmin(100, d->load / d->replicas);
 }
 
 /* The pods share the demand evenly; none can do more than 100 %. The simulated driver reads the file again by itself.
@@ -76,11 +96,10 @@ static int write_scenario(struct demo *d, struct err *e)
     FILE *file = fopen(temporary, "we");
     if (!file)
         return err_set(e, ERR_UNAVAILABLE, "cannot write %s", temporary);
-    double each = d->load / (double)d->replicas;
     (void)fprintf(file, "gpus:\n");
     for (int gpu = 0; gpu < DEMO_GPUS; gpu++)
-        (void)fprintf(file, "  - {board: H100, utilization: %.0f, memory_used_mib: %d}\n",
-                      gpu < d->replicas ? fmin(100, each) : 0.0, gpu < d->replicas ? 60000 : 600);
+        (void)fprintf(file, "  - {board: H100, utilization: %.0f, memory_used_mib: %d}\n", gpu_percent(d, gpu),
+                      gpu < d->replicas ? 60000 : 600);
     if (fclose(file) != 0 || rename(temporary, d->scenario) != 0)
         return err_set(e, ERR_UNAVAILABLE, "cannot write %s", d->scenario);
     return 0;
@@ -161,6 +180,7 @@ static void finish_step(struct demo *d)
     if (!d->is_real)
         d->replicas = d->next_replicas;
     d->highest = d->replicas > d->highest ? d->replicas : d->highest;
+    d->settled = d->step == DEMO_HIGH_STEPS ? d->replicas : d->settled;
     d->step++;
     if (d->is_unread || is_hopeless(d) || (!d->is_forever && d->step >= (d->is_real ? REAL_STEPS : DEMO_STEPS)))
         end_demo(d);
@@ -246,23 +266,33 @@ static void on_spec_done(void *context, const struct err *status)
     ask(d, "/externalscaler.ExternalScaler/GetMetrics", &request.base, on_metrics, on_metrics_done);
 }
 
+static void start_asking(struct demo *d)
+{
+    d->asked_ns = time_mono_ns();
+    ask(d, "/externalscaler.ExternalScaler/GetMetricSpec", &d->ref.base, on_spec, on_spec_done);
+}
+
+static int simulate(struct demo *d, struct err *e)
+{
+    d->load = demand_now(d);
+    return has_engine(d) && demo_engine_write(d, e) < 0 ? -1 : write_scenario(d, e);
+}
+
 static void on_step(void *context)
 {
     struct demo *d = context;
     struct err e;
     if (d->is_asking || d->is_over)
         return;
-    if (!d->is_real) {
-        d->load = demand_at(d->step);
-        if (write_scenario(d, &e) < 0) {
-            (void)cli_fail(&e, "");
-            end_demo(d);
-            return;
-        }
-    }
     d->is_asking = true;
-    d->asked_ns = time_mono_ns();
-    ask(d, "/externalscaler.ExternalScaler/GetMetricSpec", &d->ref.base, on_spec, on_spec_done);
+    if ((!d->is_real && simulate(d, &e) < 0) || (has_engine(d) && demo_engine_look(d, d->loop, start_asking, &e) < 0)) {
+        (void)cli_fail(&e, "");
+        d->errors++;
+        end_demo(d);
+        return;
+    }
+    if (!has_engine(d))
+        start_asking(d);
 }
 
 /* ---- start and end ---- */
@@ -278,6 +308,7 @@ static void on_started(void *context, struct net_loop *loop, const char *address
 {
     struct demo *d = context;
     struct err e;
+    d->loop = loop;
     (void)str_copy(d->address, sizeof(d->address), str_of(address));
     d->rpc = rpc_client_new(&(struct rpc_client_config){.loop = loop, .address = d->address}, &e);
     if (!d->rpc) {
@@ -303,20 +334,48 @@ static void on_stopping(void *context)
         net_signal_free(d->signals[i]);
     net_timer_free(d->timer);
     rpc_client_free(d->rpc);
+    demo_engine_leave_loop(d);
     d->timer = NULL;
     d->rpc = NULL;
 }
 
+/* Entries that depend on the run. */
+struct demo_words {
+    char window[32], endpoint[128];
+};
+
+/* The demo's own metadata, or what the user gave instead; with an engine also where its page is. */
+static size_t list_metadata(struct demo *d, const struct option_set *set, const struct demo_words *own,
+                            const char *words[DEMO_ENTRIES_MAX + 1])
+{
+    size_t n, count = 0;
+    char *const *given = option_list(set, "metadata", &n);
+    const char *const gpus[] = {"metricType=gpu_utilization", "targetValue=80", "aggregation=sum",
+                                "metricName=demo_gpu_utilization", own->window};
+    const char *const servers[] = {"metricType=requests_in_flight", "targetValue=6",
+                                   "metricName=demo_requests_in_flight", "window=0s"};
+    bool has_page = !has_engine(d);
+    d->has_own_metadata = n > 0;
+    for (; count < n && count < DEMO_ENTRIES_MAX; count++) {
+        words[count] = given[count];
+        has_page = has_page || str_has_prefix(str_of(given[count]), "vllmEndpoint=") ||
+                   str_has_prefix(str_of(given[count]), "tritonEndpoint=");
+    }
+    for (size_t i = 0; n == 0 && i < (has_engine(d) ? ARRAY_LEN(servers) : ARRAY_LEN(gpus)); i++)
+        words[count++] = has_engine(d) ? servers[i] : gpus[i];
+    if (!has_page)
+        words[count++] = own->endpoint;
+    return n > DEMO_ENTRIES_MAX ? n : count;
+}
+
 static int fill_metadata(struct demo *d, const struct option_set *set, struct err *e)
 {
-    char window[32]; /* two steps; a step that is shorter than what a window is kept by: the newest reading */
-    (void)snprintf(window, sizeof(window), "window=%lldms", d->step_ns < NS_PER_S ? 0 : 2 * d->step_ns / NS_PER_MS);
-    const char *const simulated[] = {"metricType=gpu_utilization", "targetValue=80", "aggregation=sum",
-                                     "metricName=demo_gpu_utilization", window};
-    size_t n;
-    char *const *given = option_list(set, "metadata", &n);
-    size_t count = n ? n : ARRAY_LEN(simulated);
-    d->has_own_metadata = n > 0;
+    struct demo_words own; /* two steps; a step that is shorter than what a window is kept by: the newest reading */
+    (void)snprintf(own.window, sizeof(own.window), "window=%lldms",
+                   d->step_ns < NS_PER_S ? 0 : 2 * d->step_ns / NS_PER_MS);
+    (void)snprintf(own.endpoint, sizeof(own.endpoint), "vllmEndpoint=http://%s/metrics", d->engine.address);
+    const char *words[DEMO_ENTRIES_MAX + 1];
+    size_t count = list_metadata(d, set, &own, words);
     if (count > DEMO_ENTRIES_MAX)
         return err_set(e, ERR_INVALID_ARGUMENT, "--metadata: at most %d entries", DEMO_ENTRIES_MAX);
     externalscaler__scaled_object_ref__init(&d->ref);
@@ -324,10 +383,10 @@ static int fill_metadata(struct demo *d, const struct option_set *set, struct er
     d->ref.namespace_ = d->name;
     d->ref.scalermetadata = d->rows;
     for (size_t i = 0; i < count; i++) {
-        struct str value = str_of(n ? given[i] : simulated[i]), key = str_cut(&value, '=');
+        struct str value = str_of(words[i]), key = str_cut(&value, '=');
         if (!value.ptr || !str_copy(d->keys[i], sizeof(d->keys[i]), key) ||
             !str_copy(d->values[i], sizeof(d->values[i]), value))
-            return err_set(e, ERR_INVALID_ARGUMENT, "--metadata \"%s\" is not KEY=VALUE, or is too long", given[i]);
+            return err_set(e, ERR_INVALID_ARGUMENT, "--metadata \"%s\" is not KEY=VALUE, or is too long", words[i]);
         externalscaler__scaled_object_ref__scaler_metadata_entry__init(&d->entries[i]);
         d->entries[i].key = d->keys[i];
         d->entries[i].value = d->values[i];
@@ -374,14 +433,15 @@ static int start_simulation(struct demo *d, const struct option_set *set, struct
                        base && *base ? base : "/tmp");
     }
     (void)snprintf(d->scenario, sizeof(d->scenario), "%s/scenario.yaml", d->folder);
-    d->load = demand_at(0);
-    if (write_scenario(d, e) < 0)
+    d->load = demand_now(d);
+    if (write_scenario(d, e) < 0 || (has_engine(d) && demo_engine_start(d, e) < 0))
         return -1;
     return setenv("NVMLSIM_SCENARIO", d->scenario, 1) == 0 ? 0 : err_set(e, ERR_INTERNAL, "setenv failed");
 }
 
-static void remove_simulation(const struct demo *d)
+static void remove_simulation(struct demo *d)
 {
+    demo_engine_stop(d);
     if (*d->scenario)
         (void)unlink(d->scenario);
     if (*d->folder)
@@ -418,11 +478,17 @@ static int run_demo(struct option_set *set)
                        .step_ns = option_duration(set, "step"),
                        .replicas = 1,
                        .highest = 1,
-                       .name = "demo"};
+                       .name = "demo",
+                       .engine = {.name = option_text(set, "engine")}};
     int rc = 0;
+    if (!strcmp(d->engine.name, "none"))
+        d->engine.name = "";
     if (d->is_real)
         (void)str_copy(d->library, sizeof(d->library), str_of(option_text(set, "nvml-library")));
-    if (fill_metadata(d, set, &e) < 0 || (!d->is_real && start_simulation(d, set, &e) < 0))
+    if (d->is_real && has_engine(d)) {
+        (void)err_set(&e, ERR_INVALID_ARGUMENT, "--real and --engine exclude each other");
+        rc = cli_fail(&e, "");
+    } else if ((!d->is_real && start_simulation(d, set, &e) < 0) || fill_metadata(d, set, &e) < 0)
         rc = cli_fail(&e, "");
     else
         rc = run_agent(d, set);
@@ -440,7 +506,9 @@ const struct command command_demo = {
     .details =
         "Starts eight simulated GPUs (one pod each), the agent, a workload whose load rises and falls, and a loop "
         "that\n"
-        "asks over gRPC what KEDA asks and computes what the HPA computes. Ends by itself with a verdict.\n\n"
+        "asks over gRPC what KEDA asks and computes what the HPA computes. Ends by itself with a verdict.\n"
+        "With --engine the workload is simulated model servers, and their page scales them: requests waiting and\n"
+        "running, while their GPUs show 100 % with one request as with many.\n\n"
         "Exit status: 0 if the replicas followed the load and every step had a value, 1 if not, 2 wrong usage, 130\n"
         "after an interrupt.",
     .options = demo_options,

@@ -51,19 +51,34 @@ static struct screen screen_size(void)
 
 /* ---- lines ---- */
 
-static void format_heading(char *out, size_t size)
+static bool has_engine(const struct demo *d)
 {
-    (void)snprintf(out, size, "%6s %7s %9s %8s %7s  %-9s %s", "time", "load", "value", "target", "active", "replicas",
-                   "why");
+    return *d->engine.name != '\0';
+}
+
+static void format_heading(const struct demo *d, char *out, size_t size)
+{
+    if (has_engine(d))
+        (void)snprintf(out, size, "%6s %8s %8s %8s %5s %7s %7s  %-9s %s", "time", "demand", "waiting", "running", "KV",
+                       "value", "target", "replicas", "why");
+    else
+        (void)snprintf(out, size, "%6s %7s %9s %8s %7s  %-9s %s", "time", "load", "value", "target", "active",
+                       "replicas", "why");
 }
 
 void demo_show_start(struct demo *d)
 {
     char heading[96];
-    format_heading(heading, sizeof(heading));
+    format_heading(d, heading, sizeof(heading));
     look_at_terminal(d);
     (void)printf("keda-gpu-scaler %s demo: %s, agent on %s\n", CLI_VERSION,
                  d->is_real ? "this machine's GPUs, watched only" : "8 simulated H100, one pod each", d->address);
+    if (has_engine(d))
+        (void)printf("Simulated too: requests, and a page of %s with one rank for each replica,\n"
+                     "as a router over them shows it: http://%s/metrics. The agent\n"
+                     "reads it, and the value is requests waiting and running. The GPUs show 100 %%\n"
+                     "from one request on.\n",
+                     d->engine.name, d->engine.address);
     if (!d->is_real)
         (void)printf("Each step the load changes, KEDA's three questions go over gRPC, and the HPA's\n"
                      "arithmetic decides; its stabilization window of 300 s is shortened to %d steps.\n",
@@ -78,7 +93,7 @@ static void format_line(const struct demo *d, char *out, size_t size)
 {
     char load[16] = "-", replicas[24] = "-";
     if (!d->is_real) {
-        (void)snprintf(load, sizeof(load), "%.0f%%", d->load);
+        (void)snprintf(load, sizeof(load), has_engine(d) ? "%.1f/s" : "%.0f%%", d->load);
         (void)snprintf(replicas, sizeof(replicas), d->next_replicas == d->replicas ? "%d" : "%d -> %d", d->replicas,
                        d->next_replicas);
     }
@@ -88,8 +103,13 @@ static void format_line(const struct demo *d, char *out, size_t size)
         (void)snprintf(value, sizeof(value), "%.1f", d->value);
         (void)snprintf(target, sizeof(target), "%g", d->target);
     }
-    (void)snprintf(out, size, "%5.0fs %7s %9s %8s %7s  %-9s %s", d->step * (double)d->step_ns / (double)NS_PER_S, load,
-                   value, target, is_fine ? d->is_active ? "yes" : "no" : "-", replicas, d->why);
+    double time_s = d->step * (double)d->step_ns / (double)NS_PER_S;
+    if (has_engine(d))
+        (void)snprintf(out, size, "%5.0fs %8s %8.0f %8.0f %4.0f%% %7s %7s  %-9s %s", time_s, load, d->engine.waiting,
+                       d->engine.running, d->engine.kv_percent, value, target, replicas, d->why);
+    else
+        (void)snprintf(out, size, "%5.0fs %7s %9s %8s %7s  %-9s %s", time_s, load, value, target,
+                       is_fine ? d->is_active ? "yes" : "no" : "-", replicas, d->why);
 }
 
 /* ---- the live view ---- */
@@ -116,14 +136,14 @@ static void draw_bar(const struct demo *d, double percent, int width)
     (void)printf("%s %3.0f%%", d->has_colour ? "\033[0m" : "", percent);
 }
 
-/* One bar a GPU: what its pod does. */
+/* One bar a GPU: what its pod does; of a model server how full its batch is. */
 static void draw_bars(const struct demo *d, int columns)
 {
     int width = columns - 16 < BAR_MAX ? columns - 16 : BAR_MAX;
     for (int gpu = 0; gpu < DEMO_GPUS; gpu++) {
-        (void)printf("  GPU %d ", gpu);
+        (void)printf("  %s %d ", has_engine(d) ? "pod" : "GPU", gpu);
         if (gpu < d->replicas)
-            draw_bar(d, fmin(100, d->load / d->replicas), width);
+            draw_bar(d, has_engine(d) ? d->engine.batch_percent[gpu] : fmin(100, d->load / d->replicas), width);
         else
             (void)fputs(d->has_colour ? "\033[2mfree\033[0m" : "free", stdout);
         (void)printf("\033[K\n");
@@ -143,7 +163,7 @@ static void keep_line(struct demo *d, const char *line)
 static void redraw(struct demo *d, struct screen screen)
 {
     char heading[96];
-    format_heading(heading, sizeof(heading));
+    format_heading(d, heading, sizeof(heading));
     int room = screen.rows - DEMO_GPUS - 3;
     int n_lines = room < DEMO_LINES ? room : DEMO_LINES;
     int first = d->n_lines > n_lines ? d->n_lines - n_lines : 0;
@@ -178,6 +198,20 @@ static const char *times(int n)
     return n == 1 ? "step" : "steps";
 }
 
+/* 15 requests a step that take two steps each are 30 in flight: 5 replicas at a target of 6. The queue of the steep
+ * rise may ask for more before. */
+static int engine_verdict(const struct demo *d, double slowest_ms)
+{
+    bool has_settled = d->settled == 5 || d->settled == 6, has_fallen = d->replicas == 1;
+    bool is_fine = has_settled && has_fallen && d->errors == 0;
+    double unit = (double)NS_PER_S / (double)d->step_ns;
+    (void)printf("\n%s: replicas went 1 -> %d -> %d -> %d while demand went %.3g -> %.3g -> %.3g requests/s; %d of %d "
+                 "steps without a value; slowest three answers together %.1f ms.\n",
+                 is_fine ? "OK" : "FAILED", d->highest, d->settled, d->replicas, 1.5 * unit, 15 * unit, 1.5 * unit,
+                 d->errors, d->step, slowest_ms);
+    return !is_fine;
+}
+
 int demo_verdict(const struct demo *d)
 {
     double slowest_ms = (double)d->slowest_ns / (double)NS_PER_MS;
@@ -194,6 +228,8 @@ int demo_verdict(const struct demo *d)
                      is_interrupted ? "Interrupted: " : "", d->step, times(d->step), d->errors, slowest_ms);
         return is_interrupted ? INTERRUPTED : 0;
     }
+    if (has_engine(d))
+        return engine_verdict(d, slowest_ms);
     /* 390 % of demand at a target of 80 % ends at 5 (or at 4, which is within the tolerance of 10 %); 50 % at 1. */
     bool has_risen = d->highest == 5 || d->highest == 6, has_fallen = d->replicas == 1;
     bool is_fine = has_risen && has_fallen && d->errors == 0;

@@ -13,7 +13,7 @@ import time
 
 from agent import NVMLSIM, PROGRAM, check
 from program import environment, run
-from suite import test
+from suite import add, test
 
 FAST = ("demo", "--step", "200ms")
 
@@ -29,6 +29,40 @@ def piped():
           lines[-1])
     check(sum(bool(re.match(r" +\d+s +\d+% +[\d.]+ +80 +yes", line)) for line in lines) == 46, result.out)
     check("\033" not in result.out and max(map(len, lines)) < 200, "not plain")
+
+
+def with_engine(name):
+    with tempfile.TemporaryDirectory() as folder:
+        result = run(*FAST, "--engine", name, env={"TMPDIR": folder})
+        check(not os.listdir(folder), f"left {os.listdir(folder)}")
+    check(result.status == 0 and not result.err, str(result))
+    lines = result.out.splitlines()
+    check(re.match(r"OK: replicas went 1 -> [5678] -> [56] -> 1 while demand went 7.5 -> 75 -> 7.5 requests/s; 0 of 46 steps",
+                   lines[-1]), lines[-1])
+    rows = [re.match(r" +\d+s +[\d.]+/s +(\d+) +(\d+) +(\d+)% +([\d.]+) +6 ", line) for line in lines]
+    rows = [[float(word) for word in row.groups()] for row in rows if row]
+    check(len(rows) == 46, result.out)
+    check(max(row[0] for row in rows) > 0, "nothing ever waited")
+    # What was asked for is the page's sum, a moment after what is shown beside it.
+    check(all(abs(row[0] + row[1] - row[3]) <= 15 for row in rows), result.out)
+
+
+for name in ("vllm", "sglang", "tgi", "triton"):
+    add(f"demo --engine {name}: replicas follow requests waiting and running", with_engine, name)
+
+
+@test("demo --engine with metadata of the user's: the page is added to it")
+def engine_metadata():
+    result = run(*FAST, "--engine", "vllm", "-m", "metricType=requests_running", "-m", "targetValue=4")
+    check(result.status == 0 and "46 steps, 0 of them without a value" in result.out, str(result))
+
+
+@test("demo --engine: refused with --real; an engine that is none is named with those that are")
+def engine_usage():
+    result = run("demo", "--engine", "vllm", "--real")
+    check(result.status == 2 and "exclude each other" in result.err, str(result))
+    result = run("demo", "--engine", "vlm")
+    check(result.status == 2 and "vllm" in result.err, str(result))
 
 
 @test("demo --step 1s: the window of two steps is as good")
@@ -72,6 +106,15 @@ def live():
     check("█" in text and "\033[3" in text and "\033[23A" in text, "no live view")
     view = [line for line in rows_of(text) if re.match(r" +\d+s |  GPU ", line)]
     check(view and max(map(len, view)) < 80, f"a row of {max(map(len, view))}")
+
+
+@test("demo --engine on a terminal: a bar for each pod's batch, nothing but the verdict longer than the screen")
+def live_engine():
+    text, status = terminal(24, 80, 60, "--engine", "vllm")
+    check(status == 0 and "OK: replicas went" in text, text[-600:])
+    check("  pod 4 " in text and "█" in text, "no live view")
+    rows = [line for line in rows_of(text) if not line.startswith(("OK: ", "keda-gpu-scaler "))]
+    check(max(map(len, rows)) < 80, f"a row of {max(map(len, rows))}")
 
 
 @test("demo on a small terminal, without colour, without UTF-8")

@@ -142,6 +142,17 @@ def bad_start():
             check(result.returncode == 2 and wanted in result.stderr, f"{result.returncode}: {result.stderr}")
 
 
+@test("--with-parent: it ends when standard input does")
+def with_parent():
+    with Engines([]) as folder:
+        with subprocess.Popen([ENGINESIM, "--with-parent", folder.path / "scenario.yaml"], stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, text=True, env={**os.environ, **SANITIZERS}) as process:
+            check(process.stdout.readline() == "ready\n", "not ready")
+            check(process.poll() is None, "it ended at once")
+            process.stdin.close()
+            check(process.wait(timeout=30) == 0, f"ended with {process.returncode}")
+
+
 @test("gzip for who accepts it, a token for who must bear it")
 def wrapped():
     with Engines([server(gzip=True), server(token="secret")]) as engines:
