@@ -166,6 +166,7 @@ static void on_second(void *context)
     struct agent *a = context;
     service_tick(a->service);
     log_stuck_call(a);
+    daemon_engines_look(a->engines);
     const char *reason = gpu_restart_reason(a->sampler);
     if (reason && !daemon_is_draining(a->daemon)) {
         log_error("agent", "only a restart can help; exits", LOG_STR("reason", reason));

@@ -110,6 +110,8 @@ struct daemon_engines *daemon_engines_new(struct daemon *d, const struct engine_
                                           struct err *e);
 /* Accepts NULL. Before the daemon's loop, after whoever waits for a page. */
 void daemon_engines_free(struct daemon_engines *engines);
+/* Each second: a change of whether its files are in use is logged, once. */
+void daemon_engines_look(struct daemon_engines *engines);
 struct engine *daemon_engines_engine(const struct daemon_engines *engines);
 /* How often a page must be read for the trigger's windows. */
 int64_t daemon_engines_interval_ns(const struct trigger *t);

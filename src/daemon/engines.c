@@ -2,11 +2,15 @@
  * call. Fetching and its limits are engine's, what a page means is signals'. */
 #include "daemon/daemon.h"
 #include "daemon/private.h"
+#include "log/log.h"
+
+#include <string.h>
 
 struct daemon_engines {
     struct engine *engine;
     bool has_cluster_dns;
-    struct err why; /* of the last refusal */
+    struct err why;                  /* of the last refusal */
+    char logged_fault[ERR_TEXT_MAX]; /* of the files, as logged last */
 };
 
 struct daemon_engines *daemon_engines_new(struct daemon *d, const struct engine_config *config, struct metrics *metrics,
@@ -34,6 +38,19 @@ void daemon_engines_free(struct daemon_engines *all)
 struct engine *daemon_engines_engine(const struct daemon_engines *all)
 {
     return all->engine;
+}
+
+void daemon_engines_look(struct daemon_engines *all)
+{
+    const char *fault = engine_files_fault(all->engine);
+    if (strcmp(fault, all->logged_fault) == 0)
+        return;
+    (void)str_copy(all->logged_fault, sizeof(all->logged_fault), str_of(fault));
+    if (*fault)
+        log_error("engine", "new certificate or token files are refused; the ones before stay",
+                  LOG_STR("error", fault));
+    else
+        log_info("engine", "certificate and token files are in use again");
 }
 
 int64_t daemon_engines_interval_ns(const struct trigger *t)

@@ -213,6 +213,11 @@ void engine_reload(struct engine *e)
     engine_files_look(e->files);
 }
 
+const char *engine_files_fault(const struct engine *e)
+{
+    return engine_files_error(e->files);
+}
+
 void engine_write_state(const struct engine *e, struct buf *out)
 {
     double unread = metric_value(e->stands[ENGINE_UNREAD]), read = metric_value(e->stands[ENGINE_READ]);

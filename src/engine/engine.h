@@ -72,6 +72,8 @@ struct engine *engine_new(const struct engine_config *config, struct err *e);
 void engine_free(struct engine *e); /* accepts NULL; fetches end without a callback */
 /* Files were changed: read them again. */
 void engine_reload(struct engine *e);
+/* Why the newest files are not in use, for the log; "" they are. Valid until the next turn. */
+const char *engine_files_fault(const struct engine *e);
 
 struct engine_want {
     const char *url;

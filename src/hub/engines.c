@@ -31,9 +31,10 @@ static void read_hint(const char *endpoint, struct hint *ret)
         (void)str_copy(ret->path, sizeof(ret->path), (struct str){path, strcspn(path, "#")});
 }
 
-static const char *or_else(const char *text, const char *other)
+/* The trigger's own word, else what the pod says, else the endpoint's; of the pod's only whether it says anything. */
+static const char *choose(const char *own, const char *annotated, const char *hint)
 {
-    return *text ? text : other;
+    return *own ? own : *annotated ? "" : hint;
 }
 
 static size_t copy_ports(const struct workload_place *place, struct engine_port ports[ENGINE_PORTS_MAX])
@@ -54,13 +55,13 @@ static const struct signals_feed *page(void *context, const struct workload_plac
     read_hint(trigger_endpoint_hint(t), &hint);
     struct engine_place at = {.ip = place->ip,
                               .annotated_port = place->annotated_port,
-                              .annotated_path = place->annotated_path,
-                              .annotated_scheme = place->annotated_scheme,
+                              .annotated_path = *t->engine_path ? "" : place->annotated_path,
+                              .annotated_scheme = *t->engine_scheme ? "" : place->annotated_scheme,
                               .ports = ports,
                               .n_ports = copy_ports(place, ports),
                               .port = t->engine_port ? t->engine_port : hint.port,
-                              .path = or_else(t->engine_path, hint.path),
-                              .scheme = or_else(t->engine_scheme, hint.scheme),
+                              .path = choose(t->engine_path, place->annotated_path, hint.path),
+                              .scheme = choose(t->engine_scheme, place->annotated_scheme, hint.scheme),
                               .is_port_certain = t->engine_port != 0,
                               .engine = t->engine};
     *ret_why = h->no_page.text;

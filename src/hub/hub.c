@@ -192,6 +192,7 @@ static void on_second(void *context)
 {
     struct hub *h = context;
     (void)hub_is_settled(h);
+    daemon_engines_look(h->engines);
     want_shown(h);
     service_tick(h->service);
 }

@@ -230,7 +230,7 @@ PROBES = [
     ("an unknown service", ("ADDRESS", "--service", "nope"), 3, "^$"),
     ("a page", ("PROBE", "--http", "/readyz"), 0, r"^200 ok\n$"),
     ("a page with its query", ("PROBE", "--http", "/readyz?verbose"), 0,
-     r"^200 \[\+\]loop ok\n\[\+\]serving ok\n\[\+\]nvml ok \(information only\)\nreadyz check passed\n$"),
+     r"^200 \[\+\]loop ok\n\[\+\]serving ok\n\[\+\]nvml ok \(information only\)\n\[\+\]engine pages: 0 read, .*\nreadyz check passed\n$"),
     ("a page that is not there", ("PROBE", "--http", "/nope"), 4, r"^404 "),
     ("a page on the gRPC port", ("ADDRESS", "--http", "/livez"), 0, r"^200 ok\n$"),
     ("a path without its slash", ("PROBE", "--http", "readyz"), 2, "^$"),

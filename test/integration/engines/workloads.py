@@ -1,11 +1,13 @@
 """A hub and workloads whose pods have metrics pages: whose requests count, what a page that fails may change (never
 down), what wakes at zero, several signals, profiles by page and by GPU, and what people are told."""
 import contextlib
+import json
 import pathlib
+import subprocess
 import tempfile
 import time
 
-from agent import check, wait_until
+from agent import PROGRAM, check, wait_until
 from cluster import make_deployment, make_scaled_object
 from models import Model, Models, free_address, one_model, trigger
 from pages import HTML, PageServer, family, sglang, tgi, triton, vllm, vllm_ranks
@@ -472,3 +474,86 @@ def gone_pod():
         model.cluster.kube.delete("pods", "ml", "llm-1")
         ask.until(10, model.metadata)
         wait_until(lambda: hub.metric("keda_gpu_scaler_engine_pages") == 1, "the page to be forgotten", 100)
+
+
+@test("`explain` and the API as JSON name each pod's page, what it says and why it says nothing")
+def commands():
+    with one_model(10, 20) as model:
+        hub = model.cluster.hub()
+        ask = model.ask(hub)
+        ask.until(30, model.metadata)
+        model.server(1).status = 404
+        wait_until(lambda: "404" in ask.explain(model.metadata), "the failing page in the explanation")
+        done = subprocess.run([PROGRAM, "explain", "ml/llm", "--hub", f"127.0.0.1:{hub.metrics_port}"], capture_output=True, text=True,
+                              timeout=30, check=False)
+        check(done.returncode == 0 and all(model.server(i).url in done.stdout for i in (0, 1)), f"{done}")
+        check("404" in done.stdout and "vLLM" in done.stdout, done.stdout)
+        text = json.dumps(hub.api("workloads/ml/llm"))
+        check(all(model.server(i).url in text for i in (0, 1)) and "404" in text, text)
+
+
+@test("KEDA's push: true once when requests come to the workload's pods")
+def push():
+    with one_model(0, 0) as model:
+        ask = model.ask(model.cluster.hub())
+        ask.until(0, model.metadata)
+        wait_until(lambda: ask.active(model.metadata) is False, "inactive")
+        stream = ask.stream_active({**model.metadata, "pollIntervalSeconds": "1"}, timeout=60)
+        model.play(vllm(), vllm(waiting=3))
+        check(next(iter(stream)).result is True, "not true")
+        stream.cancel()
+
+
+@test("of a LeaderWorkerSet's group only the leader has a page")
+def leader_workers():
+    with Models() as cluster:
+        model = Model(cluster, "llm", [], replicas=2)
+        for group, waiting in enumerate((4, 5)):
+            for worker in range(3):
+                labels = {"leaderworkerset.sh/group-index": str(group), "leaderworkerset.sh/worker-index": str(worker)}
+                address = free_address()
+                if worker == 0:
+                    model.servers[f"llm-{group}"] = cluster.enter(PageServer(vllm(waiting=waiting), address=address, port=model.port))
+                model.put(f"llm-{group}-{worker}", address, labels=labels)
+        model.ask(cluster.hub()).until(9, model.metadata)
+
+
+@test("a pod that is replaced: its successor's page at another address counts, and its own past does not")
+def replaced():
+    with one_model(10, 20, metadata=trigger(window=10)) as model:
+        kube, ask = model.cluster.kube, model.ask(model.cluster.hub())
+        ask.until(30, model.metadata)
+        kube.delete("pods", "ml", "llm-1")
+        model.servers["llm-1"].close()
+        model.add("llm-1", vllm(waiting=2, running=1), ready_s=60, created_s=80)
+        ask.until(12, model.metadata)
+
+
+@test("with the API away the pages are read all the same")
+def api_away():
+    with one_model(10, 20) as model:
+        ask = model.ask(model.cluster.hub())
+        ask.until(30, model.metadata)
+        model.cluster.kube.fault(status=503)
+        model.play(vllm(waiting=15), vllm(waiting=25))
+        ask.until(40, model.metadata)  # pages are read all the same
+
+
+@test("certificate and token files that are refused are logged once, and the ones before stay")
+def refused_files():
+    with one_model(4) as model, _folder() as folder:
+        path = folder / "token"
+        path.write_text("first\n")
+        hub = model.cluster.hub(f"--engine-token-file={path}", "--engine-token-plain")
+        model.ask(hub).until(4, model.metadata)
+        path.unlink()
+        hub.signal(1)
+        wait_until(lambda: "files are refused" in hub.log(), "a line in the log")
+        time.sleep(2.5)
+        check(hub.log().count("files are refused") == 1, hub.log())
+        count = model.server(0).n
+        wait_until(lambda: model.server(0).n > count + 1, "more requests")
+        check(model.server(0).requests[-1][1].get("authorization") == "Bearer first", f"{model.server(0).requests[-1]}")
+        path.write_text("second\n")
+        hub.signal(1)
+        wait_until(lambda: "in use again" in hub.log(), "the other line")
