@@ -93,7 +93,7 @@ def no_unknown_flags():
     known = {name for command in COMMANDS for name in flags(command)} | {"help", "version", "name"}
     known |= {"enable-metrics", "max-num-seqs", "max-running-requests", "metrics", "metrics-config", "no-hooks"}  # engines' and helm's
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        others = r"(?:cosign|docker|helm|podman|skopeo) "  # lines of shells, and in the text
+        others = r"(?:cosign|docker|helm|kubectl|podman|skopeo) "  # lines of shells, and in the text
         ours = re.sub(rf"^{others}.*$|`{others}[^`]*`|`--set [^`]*`", "", path.read_text().replace("\\\n", ""), flags=re.MULTILINE)
         for name in re.findall(r"--([a-z][a-z-]+)", ours):
             check(name in known, f"{path.name}: --{name}")
