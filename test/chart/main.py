@@ -12,6 +12,7 @@ import pods  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-imp
 import program  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 import examples  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 import cluster  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
+import engines  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 import certificates  # noqa: E402,F401  pylint: disable=wrong-import-position,unused-import
 
 status = suite.main()
