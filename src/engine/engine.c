@@ -3,6 +3,7 @@
 
 #include "engine/private.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #define SWEEP_NS (5 * NS_PER_S)
@@ -107,9 +108,12 @@ void engine_asks_add(struct engine_asks *asks, struct engine_ask *ask)
     asks->last = ask;
 }
 
+/* It is in some list until here. */
 static void ask_free(struct engine_ask *ask)
 {
+    const struct engine_asks *in = ask->in;
     engine_asks_add(NULL, ask);
+    assert(in && in->first != ask);
     net_timer_free(ask->deadline);
     free(ask);
 }
@@ -193,8 +197,11 @@ void engine_free(struct engine *e)
     e->max_at_once = 0; /* nothing starts any more */
     for (size_t i = 0; i < ARRAY_LEN(e->pages); i++)
         map_free(e->pages[i]);
-    while (e->finished.first)
-        ask_free(e->finished.first);
+    for (struct engine_ask *ask = e->finished.first, *next; ask; ask = next) {
+        next = ask->next;
+        net_timer_free(ask->deadline);
+        free(ask);
+    }
     net_defer_cancel(e->loop, e);
     map_free(e->hosts);
     for (size_t i = 0; i < e->readers.len; i++)

@@ -10,13 +10,11 @@ enum { REFUSAL_BYTES_MAX = 64 << 10 };
 /* What to do about it; 401 and 403 depend on the token. */
 static const char *const next_steps[ENGINE_OUTCOME_COUNT] = {
     [ENGINE_ADDRESS_REFUSED] = "name an address of the engine itself",
-    [ENGINE_UNREACHABLE] = "is the engine up, and is that the port of its metrics page (enginePort, or the annotation "
-                           "prometheus.io/port)?",
+    [ENGINE_UNREACHABLE] = "is the engine up, and is that its page's port (enginePort, annotation prometheus.io/port)?",
     [ENGINE_TIMEOUT] = "the engine is stuck or slow (--engine-timeout), or a NetworkPolicy drops the packets",
     [ENGINE_CUT_SHORT] = "half a page is not read",
     [ENGINE_HTTP_3XX] = "redirects are not followed: name the page's own address",
-    [ENGINE_HTTP_404] = "no page is there: start SGLang with --enable-metrics, or give the path with enginePath or the "
-                        "annotation prometheus.io/path",
+    [ENGINE_HTTP_404] = "start SGLang with --enable-metrics, or give enginePath or the annotation prometheus.io/path",
     [ENGINE_HTTP_4XX] = "are path and scheme (enginePath, engineScheme) right?",
     [ENGINE_HTTP_5XX] = "the engine is starting or failing; llama.cpp says 501 unless it is started with --metrics",
     [ENGINE_HTTP_OTHER] = "only 200 is a page",

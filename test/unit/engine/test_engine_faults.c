@@ -19,7 +19,7 @@ static const struct fault {
      "HTTP 401; the page wants a token: give its file with --engine-token-file"},
     {"403", HEAD("403 Forbidden") EMPTY, NULL, false, false, "http_403", "HTTP 403; the page wants a token"},
     {"404", HEAD("404 Not Found") EMPTY, NULL, false, false, "http_404",
-     "HTTP 404; no page is there: start SGLang with --enable-metrics"},
+     "HTTP 404; start SGLang with --enable-metrics"},
     {"405", HEAD("405 No") EMPTY, NULL, false, false, "http_4xx", "HTTP 405; are path and scheme"},
     {"redirect", HEAD("302 Found") "Location: http://127.21.0.2:21080/metrics\r\n" EMPTY, NULL, false, false,
      "http_3xx", "HTTP 302; redirects are not followed"},
@@ -109,7 +109,7 @@ static void test_nobody_at_the_port_is_unreachable(void **state)
     const struct signals_feed *feed = world_ask(w, &want);
     assert_double_same(outcomes(w, "unreachable"), 1);
     assert_non_null(strstr(feed->error, "Failed to connect to 127.21.0.1 port 1"));
-    assert_non_null(strstr(feed->error, "is that the port of its metrics page"));
+    assert_non_null(strstr(feed->error, "is that its page's port"));
     assert_double_same(pages(w, "failing"), 1);
 }
 
