@@ -91,7 +91,8 @@ def configuration_environment():
 @test("README.md and docs name no flag that there is not")
 def no_unknown_flags():
     known = {name for command in COMMANDS for name in flags(command)} | {"help", "version", "name"}
-    known |= {"enable-metrics", "max-num-seqs", "max-running-requests", "metrics", "metrics-config", "no-hooks"}  # engines' and helm's
+    known |= {"enable-metrics", "max-num-seqs", "max-running-requests", "metrics", "metrics-config", "no-hooks",
+              "with-parent"}  # of engines, of helm, of enginesim
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         others = r"(?:cosign|docker|helm|kubectl|podman|skopeo) "  # lines of shells, and in the text
         ours = re.sub(rf"^{others}.*$|`{others}[^`]*`|`--set [^`]*`", "", path.read_text().replace("\\\n", ""), flags=re.MULTILINE)
