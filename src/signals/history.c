@@ -29,6 +29,11 @@ int64_t signals_history_newest_ns(const struct signals_history *h)
     return h->page ? h->newest_ns : 0;
 }
 
+int64_t signals_history_oldest_ns(const struct signals_history *h)
+{
+    return h->n > 0 ? history_sample(h, 0)->at_ns : 0;
+}
+
 /* ---- growth ---- */
 
 static bool is_before(const struct page_counter *a, const struct page_counter *b)

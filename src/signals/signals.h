@@ -157,8 +157,9 @@ struct signals_answer {
     char model[64];      /* whose series has most waiting requests, where there are several; "" */
 };
 void signals_read(const struct signals_history *h, const struct signals_question *q, struct signals_answer *ret);
-/* When the newest page was read, and the one before; 0 none. */
+/* When the newest page was read, and the oldest of those that are kept; 0 none. */
 int64_t signals_history_newest_ns(const struct signals_history *h);
+int64_t signals_history_oldest_ns(const struct signals_history *h);
 
 /* ---- how a page stands, for those who do not fetch it ---- */
 

@@ -171,8 +171,10 @@ static void test_the_newest_page_is_told_by_its_time(void **state)
     (void)state;
     struct signals_history *h = signals_history_new();
     assert_int_equal(signals_history_newest_ns(h), 0);
+    assert_int_equal(signals_history_oldest_ns(h), 0);
     add_page(h, waiting(1, 0), 5);
     assert_int_equal(signals_history_newest_ns(h), AT(5));
+    assert_int_equal(signals_history_oldest_ns(h), AT(5));
     signals_history_free(h);
     signals_history_free(NULL);
 }
