@@ -56,6 +56,8 @@ struct pod_memory {
     int64_t missing_since_ns; /* -1: nothing that it needs is missing */
     struct scaling_maybe last_good;
     int64_t page_asked_ns;            /* since when its page is asked for; -1: it is not */
+    int64_t page_since_ns;            /* since when it can be read, after it could not; 0 as far back as it goes */
+    bool is_page_lost;                /* it cannot be read now */
     bool has_held;                    /* a GPU, at some time */
     struct snapshot_minutes *minutes; /* of memory, of GPUs that are simulated and given; NULL */
 };

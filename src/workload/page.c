@@ -80,6 +80,32 @@ static void count_ended(const struct look *look, const struct signals_feed *feed
         page->in_flight.value = 1;
 }
 
+static int64_t later_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* What was said before an outage is no value after it: the page begins anew, as for a hub that has just started. */
+static void note_outage(const struct signals_feed *feed, const struct signals_answer *page, struct pod_memory *m)
+{
+    bool is_lost = page->reading == SIGNALS_READ_STALE || page->reading == SIGNALS_READ_NEVER;
+    if (m->is_page_lost && !is_lost)
+        m->page_since_ns = signals_history_newest_ns(feed->history);
+    m->is_page_lost = is_lost;
+}
+
+static void read_now(const struct look *look, const struct signals_feed *feed, const struct scaling_pod *pod,
+                     struct pod_memory *m, struct signals_answer *ret)
+{
+    int64_t start_ns = started_ns(look, pod);
+    ask_page(look, feed, later_of(start_ns, m->page_since_ns), ret);
+    bool was_lost = m->is_page_lost;
+    note_outage(feed, ret, m);
+    if (was_lost && !m->is_page_lost)
+        ask_page(look, feed, later_of(start_ns, m->page_since_ns), ret);
+    count_ended(look, feed, later_of(start_ns, m->page_since_ns), ret);
+}
+
 /* ---- why it says nothing ---- */
 
 static void say_unread(const struct look *look, const struct signals_feed *feed, const struct signals_answer *page,
@@ -155,8 +181,7 @@ bool workload_find_page(const struct look *look, size_t index, const struct scal
         struct signals_answer *page = (struct signals_answer *)arena_alloc(look->arena, sizeof(*page));
         if (!page)
             return false;
-        ask_page(look, input->feed, started_ns(look, pod), page);
-        count_ended(look, input->feed, started_ns(look, pod), page);
+        read_now(look, input->feed, pod, m, page);
         input->page = page;
     }
     explain_page(look, input, why);
@@ -191,6 +216,12 @@ static void set_mode(struct look *look, enum workload_mode mode)
     look->rules.ceiling = signal == SIGNALS_KV_CACHE_USAGE ? demand_ceiling : 0;
 }
 
+/* A page that nobody had to fetch yet has not failed. */
+static bool is_waited_for(const struct look *look, const struct signals_feed *feed, const struct pod_memory *m)
+{
+    return feed->last_try_ns == 0 && look->now_ns - m->page_asked_ns < FIRST_FETCH_NS;
+}
+
 void workload_choose_mode(struct look *look)
 {
     struct workload_memory *m = look->memory;
@@ -204,7 +235,7 @@ void workload_choose_mode(struct look *look)
         if (!input->feed)
             continue;
         n_tried += input->feed->last_try_ns > 0;
-        n_untried += input->feed->last_try_ns == 0;
+        n_untried += is_waited_for(look, input->feed, workload_pod_memory(m, input->pod));
         if (input->page->reading == SIGNALS_READ_OK)
             m->paged_ns = look->now_ns;
     }
@@ -225,16 +256,22 @@ static struct scaling_maybe maybe(struct signals_maybe value)
     return (struct scaling_maybe){.is_known = value.is_known, .value = value.value};
 }
 
-/* A page that nobody had to fetch yet has not failed. It may say anything, so that of a pod that has worked for long,
- * before a hub that has just started, lets nobody take replicas away. */
+/* So much that nobody takes replicas away, whatever the other pods say. */
+static double most_of(const struct look *look, const struct scaling_pod *pod)
+{
+    double all = look->rules.target * fmax(1, (double)look->facts->spec);
+    return fmax(pod->load.window.value, fmax(look->rules.ceiling, all));
+}
+
+/* A page that nobody had to fetch yet may say anything of a pod that has worked for long. */
 static void take_unread(const struct look *look, const struct signals_feed *feed, const struct pod_memory *m,
                         struct scaling_pod *pod)
 {
-    bool is_due = feed->last_try_ns > 0 || look->now_ns - m->page_asked_ns >= FIRST_FETCH_NS;
+    bool is_due = !is_waited_for(look, feed, m);
     bool is_fresh = pod->is_ready && workload_ready_age_s(pod) < look->rules.window_s;
     pod->reading = is_due ? SCALING_READ_MISSING : SCALING_READ_NOT_YET;
     if (!is_due && !is_fresh)
-        pod->bound = known(look->rules.target * fmax(1, (double)look->facts->spec));
+        pod->bound = known(most_of(look, pod));
 }
 
 /* Was the page asked for from Ready on, so that its mean since then is one? */
@@ -243,6 +280,19 @@ static bool has_since_ready(const struct look *look, const struct workload_input
 {
     int64_t late_ns = m->page_asked_ns - input->pod->ready_seen_ns;
     return workload_is_change_seen(look, input->pod, pod) && late_ns <= MAX_AGE_MIN_NS;
+}
+
+/* It is read, and what it says is not to be acted on yet. Nothing has failed. */
+static void leave_undecided(const struct look *look, struct workload_input *input, struct scaling_pod *pod,
+                            const char *why)
+{
+    bool is_fresh = pod->is_ready && workload_ready_age_s(pod) < look->rules.window_s;
+    pod->reading = is_fresh ? SCALING_READ_NOT_YET : SCALING_READ_UNDECIDED;
+    pod->bound = known(most_of(look, pod));
+    BUF_AUTO struct buf text;
+    buf_init(&text, REASON_BYTES);
+    (void)buf_printf(&text, "its page %s %s", input->feed->url, why);
+    input->page_text = workload_keep_text(look, &text);
 }
 
 /* A pod that became Ready a moment ago: its mean since then, and whether it has shown anything at all (case O30). */
@@ -260,15 +310,23 @@ static void read_fresh(const struct look *look, struct workload_input *input, st
         pod->load.since_ready = known(since_ready.value);
     else if (is_fresh)
         pod->load.since_ready = (struct scaling_maybe){.is_known = false};
-    if (!is_read || !since_ready.is_only_zeros || age_s >= zeros_s)
-        return;
-    pod->reading = is_fresh ? SCALING_READ_NOT_YET : SCALING_READ_UNDECIDED;
-    pod->bound = known(look->rules.target);
-    BUF_AUTO struct buf text;
-    buf_init(&text, REASON_BYTES);
-    (void)buf_printf(&text, "its page %s has shown nothing but zeros since it became Ready: servers may publish late",
-                     input->feed->url);
-    input->page_text = workload_keep_text(look, &text);
+    if (is_read && since_ready.is_only_zeros && age_s < zeros_s)
+        leave_undecided(look, input, pod,
+                        "has shown nothing but zeros since it became Ready: servers may publish late");
+}
+
+/* A hub that has just begun to read a page, or reads it again, knows a part of the window only. What another hub makes
+ * of all of it may be anything, so this one must hold (2.8). A page that was there from Ready on has no more to tell.
+ */
+static void read_short_past(const struct look *look, struct workload_input *input, struct scaling_pod *pod,
+                            const struct pod_memory *m)
+{
+    bool is_fresh = pod->is_ready && workload_ready_age_s(pod) < look->rules.window_s;
+    int64_t oldest_ns = later_of(signals_history_oldest_ns(input->feed->history), m->page_since_ns);
+    int64_t first_due_ns = input->pod->ready_seen_ns + MAX_AGE_MIN_NS + input->feed->interval_ns;
+    bool is_from_ready = workload_is_change_seen(look, input->pod, pod) && oldest_ns <= first_due_ns;
+    if (!is_fresh && !is_from_ready && look->now_ns - oldest_ns < look->trigger->window_ns)
+        leave_undecided(look, input, pod, "has not been read for as long as the window yet");
 }
 
 /* With a threshold in the metadata the signal itself is compared with it; else any request is work. */
@@ -296,6 +354,7 @@ bool workload_read_page(const struct look *look, size_t index, struct scaling_po
         switch (input->page->reading) {
         case SIGNALS_READ_OK:
             take_load(look, input->page, pod);
+            read_short_past(look, input, pod, m);
             read_fresh(look, input, pod, m);
             break;
         case SIGNALS_READ_NEVER:

@@ -25,19 +25,26 @@ static inline struct world_page *pages_of(struct world *w, unsigned i)
     return world_url(w, url);
 }
 
-/* It was fetched now, and this is on it. */
-static inline void pages_text(struct world *w, struct world_page *p, const char *text)
+static inline struct signals_page *pages_read(struct world_page *p, const char *text)
 {
     struct err e = {.class = ERR_NONE};
-    if (!p->reader)
-        p->reader = signals_reader_new(w->trigger->engine_metric[0] ? w->trigger->engine_metric : NULL);
     signals_reader_begin(p->reader);
     assert_int_equal(signals_reader_feed(p->reader, text, strlen(text), &e), 0);
     struct signals_page *page = signals_reader_end(p->reader, &e);
     if (!page)
         print_error("refused: %s\n", e.text);
     assert_non_null(page);
-    signals_history_add(p->history, page, w->now_ns);
+    return page;
+}
+
+/* It was fetched now, and this is on it. The first page was there before, but for a new hub. */
+static inline void pages_text(struct world *w, struct world_page *p, const char *text)
+{
+    if (!p->reader)
+        p->reader = signals_reader_new(w->trigger->engine_metric[0] ? w->trigger->engine_metric : NULL);
+    if (p->feed.last_good_ns == 0 && !w->is_new)
+        signals_history_add(p->history, pages_read(p, text), w->now_ns - 100 * NS_PER_S);
+    signals_history_add(p->history, pages_read(p, text), w->now_ns);
     p->feed.last_try_ns = p->feed.last_good_ns = w->now_ns;
     p->error[0] = '\0';
 }

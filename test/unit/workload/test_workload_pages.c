@@ -607,8 +607,49 @@ static void test_pages_are_kept_wanted_between_questions(void **state)
     (void)pages_pod(&w, 1);
     world_look(&w);
     assert_int_equal(w.n_pages, 1);
-    pages_vllm(&w, 1, 1, 2, 3);
-    assert_near(VALUE(w), 2);
+    for (int i = 0; i < 4; i++, world_wait(&w, 5)) {
+        pages_vllm(&w, 1, 1, 2, 3);
+        world_look(&w);
+    }
+    assert_near(VALUE(w), 2); /* at the first question */
+}
+
+static void test_a_page_read_for_less_than_the_window_holds(void **state)
+{
+    (void)state;
+    WORLD w;
+    PAGES_INIT(w, WAITING);
+    w.is_new = true; /* another hub may know of the load before */
+    pages_serve(&w, 1, 8, 40, 90);
+    assert_near(VALUE(w), 5);
+    assert_true(w.answer.result.is_hold && w.answer.is_active);
+    assert_contains(w.answer.inputs[0].text, "has not been read for as long as the window yet");
+    world_wait(&w, 10);
+    pages_vllm(&w, 1, 8, 40, 90);
+    assert_near(VALUE(w), 5);
+    world_wait(&w, 5);
+    pages_vllm(&w, 1, 8, 40, 90);
+    assert_near(VALUE(w), 40);
+}
+
+static void test_what_was_said_before_an_outage_is_no_value_after_it(void **state)
+{
+    (void)state;
+    WORLD w;
+    PAGES_INIT(w, WAITING);
+    pages_serve(&w, 1, 8, 40, 90);
+    assert_near(VALUE(w), 40);
+    world_wait(&w, 200);
+    pages_fail(&w, pages_of(&w, 1), "HTTP 500");
+    world_look(&w);
+    pages_vllm(&w, 1, 1, 0, 9);
+    for (int i = 0; i < 3; i++) {
+        assert_near(VALUE(w), 5);
+        assert_true(w.answer.result.is_hold);
+        world_wait(&w, 5);
+        pages_vllm(&w, 1, 1, 0, 9);
+    }
+    assert_near(VALUE(w), 0);
 }
 
 static void test_jobs_may_follow_a_queue(void **state)
@@ -694,6 +735,8 @@ int main(void)
         cmocka_unit_test(test_only_the_leader_of_a_group_has_a_page),
         cmocka_unit_test(test_where_a_page_is_follows_the_pod),
         cmocka_unit_test(test_pages_are_kept_wanted_between_questions),
+        cmocka_unit_test(test_a_page_read_for_less_than_the_window_holds),
+        cmocka_unit_test(test_what_was_said_before_an_outage_is_no_value_after_it),
         cmocka_unit_test(test_jobs_may_follow_a_queue),
         cmocka_unit_test(test_a_metric_of_the_users_choice),
         cmocka_unit_test(test_scope_cluster_reads_the_page_of_the_endpoint),

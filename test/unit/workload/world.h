@@ -45,6 +45,7 @@ struct world {
     bool has_pages; /* the fleet fetches pages: those below, each found by the address of its pod */
     struct world_page pages[WORLD_PAGES];
     size_t n_pages;
+    bool is_new;          /* the hub has just started: a page has no past */
     const char *page_why; /* why a page is not asked for; NULL */
     uint16_t last_port;   /* of the pod that was asked for last: its first port, and the annotated path */
     char last_path[32];
