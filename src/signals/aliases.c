@@ -167,7 +167,8 @@ static bool is_one_of(struct str text, const char *const *words)
 bool alias_label_counts(enum dialect dialect, bool is_level, struct str label)
 {
     static const char *const replicas[] = {"model_name", "engine_type", "dp_rank", NULL};
-    static const char *const ranks[] = {"tp_rank", "pp_rank", "moe_ep_rank", "priority", "pid", NULL};
+    /* Not `priority`: of what ended, SGLang counts each request under its own only. */
+    static const char *const ranks[] = {"tp_rank", "pp_rank", "moe_ep_rank", "pid", NULL};
     static const char *const processes[] = {"pid", NULL};
     if (dialect == DIALECT_SGLANG)
         return is_level ? is_one_of(label, replicas) : !is_one_of(label, ranks);

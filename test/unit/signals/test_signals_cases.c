@@ -372,16 +372,27 @@ static void test_counters_of_ranks_that_do_the_same_work_count_once(void **state
     signals_history_free(h);
 }
 
-static void test_priorities_are_parts_of_the_series_without(void **state)
+/* Of SGLang's queues the series with an empty priority is the total. Of what ended there is none: a request counts
+ * under its own priority, and one without under the empty one. */
+static void test_priorities_are_parts_of_a_queue_and_of_what_ended(void **state)
 {
     (void)state;
-    static const char before[] = "sglang:realtime_tokens_total{mode=\"decode\",priority=\"\"} 100\n"
-                                 "sglang:realtime_tokens_total{mode=\"decode\",priority=\"10\"} 100\n";
-    static const char after[] = "sglang:realtime_tokens_total{mode=\"decode\",priority=\"\"} 200\n"
-                                "sglang:realtime_tokens_total{mode=\"decode\",priority=\"10\"} 150\n";
+    static const char before[] = "sglang:num_queue_reqs{priority=\"\"} 7\n"
+                                 "sglang:num_queue_reqs{priority=\"0\"} 3\n"
+                                 "sglang:num_queue_reqs{priority=\"10\"} 4\n"
+                                 "sglang:num_requests_total{is_streaming=\"true\",priority=\"\"} 5\n"
+                                 "sglang:num_requests_total{is_streaming=\"true\",priority=\"0\"} 10\n"
+                                 "sglang:num_requests_total{is_streaming=\"true\",priority=\"10\"} 20\n";
+    static const char after[] = "sglang:num_queue_reqs{priority=\"\"} 7\n"
+                                "sglang:num_queue_reqs{priority=\"0\"} 3\n"
+                                "sglang:num_queue_reqs{priority=\"10\"} 4\n"
+                                "sglang:num_requests_total{is_streaming=\"true\",priority=\"\"} 15\n"
+                                "sglang:num_requests_total{is_streaming=\"true\",priority=\"0\"} 30\n"
+                                "sglang:num_requests_total{is_streaming=\"true\",priority=\"10\"} 60\n";
     struct signals_history *h = history_of(before);
     add_page(h, after, 10);
-    assert_double_near(ask(h, SIGNALS_TOKENS_PER_SECOND, 10, 15).value, 10, 1e-6);
+    assert_double_same(ask(h, SIGNALS_REQUESTS_WAITING, 10, 15).value, 7);
+    assert_double_near(ask(h, SIGNALS_REQUEST_RATE, 10, 15).value, 7, 1e-6);
     signals_history_free(h);
 }
 
@@ -516,7 +527,7 @@ int main(void)
         cmocka_unit_test(test_ranks_of_the_same_work_count_once_and_others_add_up),
         cmocka_unit_test(test_ranks_of_a_kind_that_is_not_known_yet_count_once),
         cmocka_unit_test(test_counters_of_ranks_that_do_the_same_work_count_once),
-        cmocka_unit_test(test_priorities_are_parts_of_the_series_without),
+        cmocka_unit_test(test_priorities_are_parts_of_a_queue_and_of_what_ended),
         cmocka_unit_test(test_processes_that_report_one_engine_count_once),
         cmocka_unit_test(test_a_negative_gauge_is_absent),
         cmocka_unit_test(test_colons_and_underscores_are_the_same),
