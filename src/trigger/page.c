@@ -12,6 +12,8 @@
 
 /* Older than this many intervals, and than this at least, the newest page says nothing of now. */
 enum { STALE_INTERVALS = 3 };
+/* Requests that end are counted over this many seconds before none means idle. */
+enum { TOLD_S = 1 };
 #define STALE_LEAST_NS (5 * NS_PER_S)
 
 /* ---- what the page says ---- */
@@ -104,6 +106,18 @@ static bool find_ended(const struct trigger_evaluation *ev)
     return ended.peak.is_known && ended.peak.value > 0;
 }
 
+/* A program that has just started, whose page shows no running requests: what ended in a moment is no word about
+ * idleness (reference B.1 17). A window that is shorter itself has what it asks for. */
+static bool is_too_early(const struct trigger_evaluation *ev)
+{
+    const struct signals_answer *page = &ev->page;
+    bool tells_all = page->waiting.is_known && page->running.is_known;
+    if (tells_all || !is_of_ended_requests(ev->trigger))
+        return false;
+    return page->reading == SIGNALS_READ_NOT_YET ||
+           (page->span_s < TOLD_S && ev->trigger->window_ns >= (int64_t)TOLD_S * 2 * NS_PER_S);
+}
+
 static void decide_activity(struct trigger_evaluation *ev)
 {
     const struct signals_answer *page = &ev->page;
@@ -113,7 +127,8 @@ static void decide_activity(struct trigger_evaluation *ev)
     bool is_busy = has_requests && page->in_flight.value > 0;
     ev->has_ended = has_requests && !is_busy && find_ended(ev);
     ev->is_above = is_peak_above || is_busy || ev->has_ended;
-    ev->is_active = ev->is_above || (!has_peak && !has_requests); /* unknown is not idle */
+    bool is_unknown = (!has_peak && !has_requests) || is_too_early(ev);
+    ev->is_active = ev->is_above || is_unknown; /* unknown is not idle */
     if (is_busy || (has_requests && !has_peak))
         ev->activity = page->in_flight.value;
     else if (has_peak)
@@ -233,6 +248,8 @@ void trigger_say_page_activity(const struct trigger_evaluation *ev, char rule[TR
         (void)buf_append_str(&text, "; some ended that no read showed");
     if (!has_peak && !has_requests)
         (void)buf_append_str(&text, "one read does not tell, and unknown is not idle");
+    else if (!ev->is_above && is_too_early(ev))
+        (void)buf_append_str(&text, "; the reads so far do not tell, and unknown is not idle");
     trigger_fit(rule, str_of(buf_cstr(&text)));
 }
 

@@ -205,6 +205,33 @@ def batches():
         check(near(scaler().value(metadata), 80), f"{scaler().value(metadata)} ms of 80")
 
 
+@test("B 17 an agent that has just started does not make a busy Triton inactive: one page does not tell, and unknown is not idle")
+def restarted_agent():
+    with steady_triton() as server:
+        for metadata in (of(server, RATE, "tritonEndpoint"), of(server, WAIT, "tritonEndpoint")):
+            for _ in range(2):
+                with Agent(None) as agent, Scaler(agent.address) as one:
+                    one.value(metadata)
+                    check(one.active(metadata) is True, one.explain(metadata))
+    with PageServer(triton({"count": 1000})) as server, Agent(None) as agent, Scaler(agent.address) as one:
+        metadata = of(server, RATE, "tritonEndpoint", activationWindow="5")
+        check(one.active(metadata) is True, "idle by one page")
+        wait_until(lambda: one.active(metadata) is False, "an idle server to be inactive", 15)
+
+
+@test("B 16, 17 counters of another server, or of one that began anew, are no jump")
+def another_server():
+    with PageServer(triton({"count": 1000})) as server:
+        metadata = of(server, {"metricType": "triton_request_rate", "targetValue": "10", "window": "60"}, "tritonEndpoint")
+        scaler().value(metadata)
+        time.sleep(1)
+        server.page = triton({"count": 1010})
+        before = scaler().value(metadata)
+        check(0 < before <= 10.1, f"{before}/s")
+        server.page = triton({"count": 3})  # a new process
+        check(scaler().value(metadata) <= 14, f"{scaler().value(metadata)}/s")
+
+
 @test("B 18 data-parallel ranks add up; the KV cache is the fullest one's")
 def ranks():
     with PageServer(vllm_ranks([{"waiting": 40, "kv": 0.2}, {"waiting": 35, "kv": 0.9}, {"waiting": 30}, {}])) as server:

@@ -182,6 +182,28 @@ static void test_first_answer_for_a_rate_is_zero_and_the_second_the_difference(v
     assert_contains(a.said.rule, "page of Triton, two reads 10ms apart: ");
 }
 
+static void test_two_reads_a_moment_apart_do_not_tell_a_busy_server_from_an_idle_one(void **state)
+{
+    (void)state;
+    PAGE(p); /* reference B.1 #17: a program that has just started, and a queue that is empty at each read */
+    static const char page[] = "nv_inference_count{model=\"a\",version=\"1\"} 200\n"
+                               "nv_inference_request_success{model=\"a\",version=\"1\"} 200\n"
+                               "nv_inference_pending_request_count{model=\"a\",version=\"1\"} 0\n";
+    TRIGGER_AUTO rate = parse_with(
+        &agent_settings, METADATA("profile", "triton-request-rate", "tritonEndpoint", "http://llm.ml:8002/metrics"));
+    static const int64_t before_ns[] = {0, 10 * NS_PER_MS, 900 * NS_PER_MS, 100 * NS_PER_MS};
+    for (size_t i = 0; i < ARRAY_LEN(before_ns); i++) {
+        bool is_told = i + 1 == ARRAY_LEN(before_ns);
+        p.now_ns += before_ns[i];
+        page_read(&p, NULL, page);
+        struct asked a = ask(&p, rate);
+        assert_value(&a, 0);
+        assert_false(a.ev.is_above);
+        assert_int_equal(a.ev.is_active, !is_told);
+        assert_int_equal(strstr(a.said.active_rule, "unknown is not idle") != NULL, !is_told);
+    }
+}
+
 static void test_named_metric_is_read_as_it_stands(void **state)
 {
     (void)state;
@@ -473,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_value_is_what_the_page_says),
         cmocka_unit_test(test_value_is_the_mean_of_the_window),
         cmocka_unit_test(test_first_answer_for_a_rate_is_zero_and_the_second_the_difference),
+        cmocka_unit_test(test_two_reads_a_moment_apart_do_not_tell_a_busy_server_from_an_idle_one),
         cmocka_unit_test(test_named_metric_is_read_as_it_stands),
         cmocka_unit_test(test_requests_are_activity_unless_the_metadata_says_what_is),
         cmocka_unit_test(test_activity_remembers_a_burst_for_its_window),
