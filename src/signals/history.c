@@ -77,17 +77,6 @@ static void count_items(enum dialect dialect, float increase[COUNTER_COUNT])
         *queued = *items;
 }
 
-static void note_minute(struct signals_history *h, const float increase[COUNTER_COUNT], int64_t since_ns, int64_t at_ns)
-{
-    int64_t number = at_ns / (60 * NS_PER_S) + 1;
-    struct minute *m = &h->minutes[number % HISTORY_MINUTES];
-    if (m->number != number)
-        *m = (struct minute){.number = number};
-    double share = fmin(1, 60e9 / (double)(at_ns - since_ns)); /* pages far apart: of more than a minute */
-    for (size_t i = 0; i < COUNTER_COUNT; i++)
-        m->increase[i] += (float)((double)increase[i] * share);
-}
-
 static void note_means(struct signals_history *h, const float increase[COUNTER_COUNT])
 {
     static const enum quantity sums[] = {QUANTITY_QUEUE_SUM, QUANTITY_TTFT_SUM, QUANTITY_ITL_SUM};
@@ -100,13 +89,13 @@ static void note_means(struct signals_history *h, const float increase[COUNTER_C
 
 static void note_growth(struct signals_history *h, const struct signals_page *page, struct sample *s)
 {
-    bool is_first = !h->page;
+    bool is_first = !h->page, was_stalled = !is_first && history_is_stalled(h, 0);
     if (!is_first) {
         add_growth(h->page, page, s->increase);
         count_items(page->dialect, s->increase);
         note_means(h, s->increase);
-        if (s->at_ns > h->newest_ns)
-            note_minute(h, s->increase, h->newest_ns, s->at_ns);
+        if (s->at_ns > h->newest_ns && !was_stalled)
+            history_note_minute(h, s->increase, h->newest_ns, s->at_ns);
     } else {
         h->moved_ns = s->at_ns;
     }

@@ -1,4 +1,4 @@
-/* How pages are kept over time; history.c adds them, read.c answers from them. */
+/* How pages are kept over time; history.c adds them, stall.c watches over them, read.c answers from them. */
 #ifndef SIGNALS_HISTORY_H
 #define SIGNALS_HISTORY_H
 
@@ -40,6 +40,7 @@ struct signals_history {
     int64_t grown_ns[COUNTER_COUNT]; /* the same of each counter */
     double last_mean[COUNTER_COUNT]; /* by the counter of a sum: the mean when the count last grew */
     int64_t waiting_since_ns;        /* since when each page has had waiting requests; 0 the newest has none */
+    int64_t newest_minute;           /* number of the last that was noted */
     struct minute minutes[HISTORY_MINUTES];
 };
 
@@ -47,5 +48,12 @@ static inline struct sample *history_sample(const struct signals_history *h, siz
 {
     return &h->samples[(h->first + i) % h->capacity];
 }
+
+/* Growth from one page to the next, into its minute. */
+void history_note_minute(struct signals_history *h, const float increase[COUNTER_COUNT], int64_t since_ns, int64_t at_ns);
+/* Have requests waited on each page of five minutes from since_ns on, while neither what moves as requests are computed
+ * nor prompt tokens (a server that only prefills is alive) grew by 2 % of their best minute? Where nothing on the page
+ * moves while requests are computed, nobody can tell: no. */
+bool history_is_stalled(const struct signals_history *h, int64_t since_ns);
 
 #endif

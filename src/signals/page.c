@@ -64,7 +64,7 @@ static void take_level(struct making *m, enum quantity quantity, unsigned sink)
         value = quantity == QUANTITY_KV ? fmax(value, s[i].value) : value + s[i].value;
     m->is_known[quantity] = n > 0;
     m->page->level[quantity] = (struct signals_maybe){n > 0, value};
-    m->page->has_values |= value > 0;
+    m->page->has_values |= value > 0 && quantity != QUANTITY_KV_MAX; /* room is no use of it */
 }
 
 static void take_counter(struct making *m, enum quantity quantity, unsigned sink, double scale)

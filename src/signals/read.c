@@ -5,10 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#define STALLED_NS (HISTORY_S * NS_PER_S)
-/* Of the best minute of the last hour; the first report had 5.4 of 900 tokens/s (case O33). */
-#define STALLED_SHARE 0.02
-
 /* What of the history one question is about. */
 struct span {
     const struct signals_history *h;
@@ -134,38 +130,6 @@ static struct signals_maybe peak_growth(const struct span *s, enum quantity quan
     return peak;
 }
 
-/* ---- the watchdog: requests wait, and next to nothing is done ---- */
-
-static double best_minute(const struct signals_history *h, enum quantity quantity)
-{
-    int64_t now = h->newest_ns / (60 * NS_PER_S) + 1;
-    double best = 0;
-    for (size_t i = 0; i < HISTORY_MINUTES; i++)
-        if (h->minutes[i].number && now - h->minutes[i].number < HISTORY_MINUTES)
-            best = fmax(best, (double)h->minutes[i].increase[page_counter_index(quantity)]);
-    return best;
-}
-
-static bool is_standing(const struct span *s, enum quantity quantity)
-{
-    double grown = growth(s, s->held, quantity);
-    return grown <= 0 || grown / (HISTORY_S / 60.0) < STALLED_SHARE * best_minute(s->h, quantity);
-}
-
-/* Progress and prompt tokens both: a server that only prefills is alive. Where nothing on the page moves while requests
- * are computed, nobody can tell. */
-static bool is_stalled(const struct signals_history *h, const struct signals_question *q)
-{
-    struct signals_question of_newest = *q;
-    of_newest.now_ns = h->newest_ns;
-    struct span s = span_of(h, &of_newest, STALLED_NS);
-    int64_t since_ns = h->waiting_since_ns > q->since_ns ? h->waiting_since_ns : q->since_ns;
-    if (!h->waiting_since_ns || h->newest_ns - since_ns < STALLED_NS || !has_counter(h, QUANTITY_PROGRESS))
-        return false;
-    return is_standing(&s, QUANTITY_PROGRESS) &&
-           (!has_counter(h, QUANTITY_PROMPT_TOKENS) || is_standing(&s, QUANTITY_PROMPT_TOKENS));
-}
-
 /* ---- signals ---- */
 
 static void read_level(const struct span *window, const struct span *active, enum sample_level level,
@@ -223,8 +187,10 @@ static void read_latency(const struct span *window, const struct span *active, e
         read_silence(window, sum, ret);
         return;
     }
-    ret->value = growth(window, base, sum) / count;
-    ret->is_uncontended = !any_in(window, is_shared);
+    double sum_ms = growth(window, base, sum);
+    ret->value = sum_ms / count;
+    /* short requests that no page shows were several at once where their times add up to more than there was */
+    ret->is_uncontended = !any_in(window, is_shared) && sum_ms <= ret->span_s * 1000;
     ret->weight = ret->is_uncontended ? 0 : count;
 }
 
@@ -348,7 +314,7 @@ static void judge(const struct span *window, struct signals_answer *ret)
     ret->is_idle_gauge = history_sample(h, h->n - 1)->is_idle_gauge;
     ret->is_demand = window->q->signal == SIGNALS_KV_CACHE_USAGE && any_in(window, is_demand);
     ret->is_only_zeros = has_only_zeros(window);
-    ret->is_stalled = is_stalled(h, window->q);
+    ret->is_stalled = history_is_stalled(h, window->q->since_ns);
     if (ret->is_stalled)
         ret->value = ret->weight = 0;
 }

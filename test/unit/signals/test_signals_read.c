@@ -404,6 +404,67 @@ static void test_counters_that_move_only_when_requests_end_tell_of_no_stall(void
     }
 }
 
+/* Case O30: what a server has room for is on its page from the start. */
+static void test_room_that_a_server_has_is_no_sign_of_work(void **state)
+{
+    (void)state;
+    static const char *const pages[] = {
+        "sglang:num_queue_reqs 0\nsglang:num_running_reqs 0\nsglang:max_total_num_tokens 412000\n",
+        "trtllm_num_requests_waiting 0\ntrtllm_kv_cache_used_blocks 0\ntrtllm_kv_cache_max_blocks 900\n",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(pages); i++) {
+        struct signals_history *h = history_of(pages[i]);
+        assert_true(ask(h, SIGNALS_REQUESTS_IN_FLIGHT, 0, 0).is_only_zeros);
+        signals_history_free(h);
+    }
+}
+
+/* Case O62: pages between short requests show an empty server. 0.9 s of waiting in each second is one request after the
+ * other; 1.8 s are two at once. */
+static void test_requests_that_no_page_shows_may_crowd_all_the_same(void **state)
+{
+    (void)state;
+    for (int at_once = 1; at_once <= 2; at_once++) {
+        struct signals_history *h = signals_history_new();
+        for (int t = 0; t <= 30; t += 5) {
+            char page[256];
+            (void)snprintf(page, sizeof(page),
+                           "vllm:num_requests_waiting 0\nvllm:num_requests_running 0\n"
+                           "vllm:time_to_first_token_seconds_sum %g\nvllm:time_to_first_token_seconds_count %d\n",
+                           0.9 * at_once * t, 10 * at_once * t);
+            add_page(h, page, t);
+        }
+        struct signals_answer a = ask(h, SIGNALS_TIME_TO_FIRST_TOKEN_MS, 30, 15);
+        assert_double_near(a.value, 90, 1e-3);
+        assert_int_equal(a.is_uncontended, at_once == 1);
+        assert_double_same(a.weight, at_once == 1 ? 0 : 300);
+        signals_history_free(h);
+    }
+}
+
+/* Case O33: the first report was of an hour and more. */
+static void test_a_stalled_server_stays_so_until_it_works_again(void **state)
+{
+    (void)state;
+    struct signals_history *h = signals_history_new();
+    double tokens = 0;
+    for (int t = 0; t <= 3 * 3600; t += 5) {
+        char page[256];
+        bool is_well = t <= 600 || t > 2 * 3600;
+        tokens += is_well ? 4500 : 27;
+        (void)snprintf(page, sizeof(page),
+                       "vllm:num_requests_waiting 14\nvllm:num_requests_running 1\nvllm:generation_tokens_total %g\n",
+                       tokens);
+        add_page(h, page, t);
+        bool is_stalled = ask(h, SIGNALS_REQUESTS_IN_FLIGHT, t, 15).is_stalled;
+        if (t > 960 && t <= 2 * 3600)
+            assert_true(is_stalled);
+        if (is_well)
+            assert_false(is_stalled);
+    }
+    signals_history_free(h);
+}
+
 static void test_a_page_that_came_after_now_is_new(void **state)
 {
     (void)state;
@@ -470,6 +531,9 @@ int main(void)
         cmocka_unit_test(test_a_page_without_counters_is_never_stalled),
         cmocka_unit_test(test_requests_that_end_are_progress_where_tokens_are_not_counted),
         cmocka_unit_test(test_counters_that_move_only_when_requests_end_tell_of_no_stall),
+        cmocka_unit_test(test_room_that_a_server_has_is_no_sign_of_work),
+        cmocka_unit_test(test_requests_that_no_page_shows_may_crowd_all_the_same),
+        cmocka_unit_test(test_a_stalled_server_stays_so_until_it_works_again),
         cmocka_unit_test(test_a_page_that_came_after_now_is_new),
         cmocka_unit_test(test_pages_far_apart_do_not_make_a_best_minute),
         cmocka_unit_test(test_names_units_and_kinds_are_told),
