@@ -1,6 +1,7 @@
 /* Steps of a simulated server. */
 #include "enginesim/model.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -54,6 +55,7 @@ static size_t choose_by_share(struct model *m)
 static size_t choose_by_load(struct model *m)
 {
     size_t best = 0, fewest = SIZE_MAX;
+    assert(m->n_ranks > 0);
     for (size_t i = 0; i < m->n_ranks; i++) {
         size_t at = (m->next_rank + i) % m->n_ranks;
         size_t n = m->ranks[at].queue.waiting.n + m->ranks[at].queue.running.n;

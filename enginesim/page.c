@@ -17,7 +17,7 @@ struct writer {
 struct labels {
     struct promtext_label items[LABELS_MAX];
     size_t n;
-    char dp[8], tp[8];
+    char dp[24], tp[24];
 };
 
 static const struct page_table *table_of(enum script_engine engine)

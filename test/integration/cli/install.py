@@ -19,6 +19,8 @@ WANTED = [
     "share/man/man1/keda-gpu-scaler-cert.1",
     "share/man/man1/keda-gpu-scaler-check.1",
     "share/man/man1/keda-gpu-scaler-demo.1",
+    "share/man/man1/keda-gpu-scaler-enginesim.1",
+    "share/keda-gpu-scaler/enginesim/demo.yaml",
     "share/man/man1/keda-gpu-scaler-probe.1",
     "share/man/man1/keda-gpu-scaler-top.1",
     "share/man/man5/keda-gpu-scaler.conf.5",
