@@ -99,8 +99,6 @@ const struct alias aliases[] = {
     COUNTER(PROGRESS, VLLM, "vllm:generation_tokens"),
     COUNTER_WHERE(PROGRESS, SGLANG, "sglang:realtime_tokens", "mode", "decode"),
     COUNTER_WHERE(PROGRESS, TGI, "tgi_batch_inference_count", "method", "decode"),
-    COUNTER(PROGRESS, TRITON, "nv_inference_exec_count"),
-    COUNTER(PROGRESS, TRITON, "nv_inference_request_success"),
     COUNTER(PROGRESS, LLAMA_CPP, "llamacpp:n_decode"),
 
     SECONDS(QUEUE, VLLM, "vllm:request_queue_time_seconds"),
