@@ -14,14 +14,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 SERVED = {
     ("v1", "ConfigMap"), ("v1", "PersistentVolumeClaim"), ("v1", "Secret"), ("v1", "Service"), ("apps/v1", "Deployment"),
     ("apps/v1", "StatefulSet"), ("autoscaling/v2", "HorizontalPodAutoscaler"), ("batch/v1", "Job"),
-    ("policy/v1", "PodDisruptionBudget"), ("resource.k8s.io/v1", "ResourceClaimTemplate"), ("keda.sh/v1alpha1", "ScaledJob"),
-    ("keda.sh/v1alpha1", "ScaledObject"), ("keda.sh/v1alpha1", "TriggerAuthentication"),
+    ("networking.k8s.io/v1", "NetworkPolicy"), ("policy/v1", "PodDisruptionBudget"),
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"), ("keda.sh/v1alpha1", "ScaledJob"), ("keda.sh/v1alpha1", "ScaledObject"),
+    ("keda.sh/v1alpha1", "TriggerAuthentication"),
 }
 # Kinds whose definitions are not at hand: the keys that an object must have, and the only ones that it may.
 FOREIGN = {
     ("karpenter.sh/v1", "NodePool"): ({"template"}, {"disruption", "limits", "weight"}),
     ("karpenter.k8s.aws/v1", "EC2NodeClass"): (
         {"amiSelectorTerms", "role", "subnetSelectorTerms", "securityGroupSelectorTerms"}, {"blockDeviceMappings", "tags"}),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): ({"leaderWorkerTemplate"}, {"rolloutStrategy", "startupPolicy"}),
     ("monitoring.coreos.com/v1", "PrometheusRule"): ({"groups"}, set()),
 }
 # Kept for what it is, and said so in its head.
