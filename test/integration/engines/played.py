@@ -1,9 +1,11 @@
 """Hubs and the program that plays engines: what its queues, ranks, caches and clocks come to, for every engine that it
 has. Its /state says what is true."""
 import contextlib
+import os
 import pathlib
 import subprocess
 import tempfile
+import time
 
 from agent import check, wait_until
 from engine import Engines
@@ -34,8 +36,8 @@ def played(*servers, metadata=None, target=None, flags=(), annotations=None, fil
         yield model.ask(cluster.hub(*flags)), metadata, engines
 
 
-def total(engines, key, *more):
-    return sum(engines.state(number)[one] for number in range(len(engines.addresses)) for one in (key, *more))
+def total(engines, *keys, numbers=None):
+    return sum(engines.state(number)[key] for number in numbers or range(len(engines.addresses)) for key in keys)
 
 
 def settled(engines):
@@ -166,3 +168,29 @@ def faults():
         ask.stays(lambda got: not isinstance(got, str) and got >= 36 * (len(rows) + 1) - 36, 10, metadata)
         wait_until(lambda: f"{len(kinds)} missing" in ask.explain(metadata), "all but one to be missing", 40)
         check(ask.answer(metadata) == 36 * (len(rows) + 1), f"{want}, then {ask.answer(metadata)}")
+
+
+@test("a hundred pods that never answer delay nobody: the others are read as often as before")
+def many_hang():
+    def address(number):
+        return f"127.{201 + number // 62500}.{number // 250 % 250 + 1}.{number % 250 + 1}"
+    with Models() as cluster:
+        metadata = trigger(target=1)
+        model = Model(cluster, "llm", [], metadata, replicas=120)
+        start = 1000 + os.getpid() % 50000
+        rows = [{"engine": "vllm", **full(), "listen": f"{address(start + i)}:{model.port}"} for i in range(120)]
+        for row in rows[:100]:
+            row["faults"] = [*row["faults"], {"fault": "hang"}]
+        engines = cluster.enter(Engines(rows))
+        for number in range(120):
+            model.put(f"llm-{number:03d}", address(start + number))
+        ask = model.ask(cluster.hub())
+        wait_until(lambda: ask.explain(metadata).count("no complete page") >= 100, "each to have hung once", 60)
+        wait_until(lambda: "20 measured, 100 missing" in ask.explain(metadata), "20 of 120 to be measured", 20)
+        want = total(engines, "waiting", numbers=range(100, 120))
+        end = time.monotonic() + 12
+        while time.monotonic() < end:
+            text = ask.explain(metadata)
+            check("20 measured, 100 missing" in text, text[:1500])
+            time.sleep(0.3)
+        check(want > 0, f"{want} wait")
