@@ -176,6 +176,8 @@ static void test_a_server_without_a_cache_on_its_page_goes_by_its_gpu_until_some
     give_gpu(&w, 1, 100);
     give_gpu(&w, 2, 40);
     assert_near(VALUE(w), 190); /* 100 * 12 / 8, and 40 */
+    give_gpu(&w, 2, 100);
+    assert_near(VALUE(w), 225); /* and 75: utilisation lets nobody grow */
     assert_int_equal(w.answer.mode, WORKLOAD_BY_PAGE);
     assert_true(w.answer.is_active);
 }

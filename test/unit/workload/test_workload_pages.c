@@ -304,6 +304,52 @@ static void test_pages_of_the_time_before_ready_do_not_count_as_since_ready(void
     assert_true(r->load.window.value < 12);
 }
 
+/* A pod that comes up while the hub watches; its first page is read `late_s` after Ready, the next ones each 5 s. */
+static void come_up(struct world *w, double late_s)
+{
+    w->is_new = true;
+    struct kube_pod pod = pages_kube_pod(w, 1);
+    pod.is_ready = false;
+    pod.meta.created_s = pod.condition_s = pod.started_s = world_api_now(w);
+    struct workload_pod *p = world_add(w, &pod);
+    world_wait(w, 30);
+    pod.is_ready = true;
+    pod.condition_s = world_api_now(w);
+    world_update(w, p, &pod);
+    world_wait(w, late_s);
+}
+
+static void test_a_page_that_was_there_from_ready_on_needs_no_more_past(void **state)
+{
+    (void)state;
+    WORLD w;
+    PAGES_INIT(w, WAITING);
+    come_up(&w, 0);
+    world_look(&w);
+    world_wait(&w, 4);
+    pages_vllm(&w, 1, 8, 12, 90);
+    world_wait(&w, 12);
+    pages_vllm(&w, 1, 8, 12, 90);
+    assert_near(VALUE(w), 12);
+    assert_int_equal(state_of(&w.answer, 0), SCALING_POD_MEASURED);
+}
+
+static void test_a_page_first_asked_long_after_ready_says_nothing_of_the_time_before(void **state)
+{
+    (void)state;
+    WORLD w;
+    PAGES_INIT(w, "metricType", "requests_waiting", "targetValue", "5", "window", "60");
+    come_up(&w, 20);
+    world_look(&w);
+    pages_vllm(&w, 1, 8, 12, 90);
+    world_wait(&w, 5);
+    pages_vllm(&w, 1, 8, 12, 90);
+    (void)VALUE(w);
+    assert_int_equal(w.answer.inputs[0].counted->reading, SCALING_READ_OK);
+    assert_false(w.answer.inputs[0].counted->load.since_ready.is_known);
+    assert_true(w.answer.result.is_hold);
+}
+
 static void test_the_first_zeros_of_a_server_are_no_idleness(void **state)
 {
     (void)state;
@@ -718,6 +764,8 @@ int main(void)
         cmocka_unit_test(test_a_stuck_pod_does_not_stop_the_others_from_shrinking),
         cmocka_unit_test(test_an_overloaded_pod_that_lost_readiness_counts_as_its_page_says),
         cmocka_unit_test(test_pages_of_the_time_before_ready_do_not_count_as_since_ready),
+        cmocka_unit_test(test_a_page_that_was_there_from_ready_on_needs_no_more_past),
+        cmocka_unit_test(test_a_page_first_asked_long_after_ready_says_nothing_of_the_time_before),
         cmocka_unit_test(test_the_first_zeros_of_a_server_are_no_idleness),
         cmocka_unit_test(test_another_pod_at_the_address_leaves_nothing_behind),
         cmocka_unit_test(test_the_window_is_a_mean_over_its_time),
