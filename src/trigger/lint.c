@@ -71,13 +71,34 @@ static void lint_memory(struct trigger *t)
                      "then runs to the maximum or never sleeps; gpu_utilization or requests_in_flight show load");
 }
 
+/* What does not add up over pods says how busy one is, and AverageValue takes it for the load of all. */
+static void lint_page_reach(struct trigger *t)
+{
+    static const double demand_ceiling = 200; /* of the KV cache with what waits for it */
+    enum signals_kind kind = signals_kind_of(trigger_metric_signal(t->metric));
+    if (strcmp(t->hpa_metric_type, "Value") == 0)
+        return;
+    if (kind == SIGNALS_LATENCY)
+        trigger_warn(t->warnings, &t->n_warnings,
+                     "never settles: under AverageValue (KEDA's default) the HPA asks for %s / target replicas "
+                     "whatever their present count, and the more there are the lower it is; use metricType Value",
+                     trigger_metric_name(t->metric));
+    else if (kind == SIGNALS_RATIO && t->scope == TRIGGER_NODE) /* of scope cluster the hub says it */
+        trigger_warn(t->warnings, &t->n_warnings,
+                     "never past %.0f replicas: %s of one page is at most 200, and under AverageValue (KEDA's "
+                     "default) the HPA asks for value / target; use metricType Value",
+                     ceil(demand_ceiling / t->target), trigger_metric_name(t->metric));
+}
+
 /* reference B.1 #4, #16 */
 static void lint_page(struct trigger *t)
 {
-    if (trigger_metric_is_engine(t->metric))
-        trigger_warn(t->warnings, &t->n_warnings,
-                     "one page is read: behind a Service it is that of one pod, now this one and now that; scope "
-                     "workload of the hub reads the page of each pod");
+    if (!trigger_metric_is_engine(t->metric))
+        return;
+    lint_page_reach(t);
+    trigger_warn(t->warnings, &t->n_warnings,
+                 "one page is read: behind a Service it is that of one pod, now this one and now that; scope "
+                 "workload of the hub reads the page of each pod");
 }
 
 void trigger_lint(struct trigger *t)

@@ -336,6 +336,26 @@ static void test_page_without_the_signal_is_an_error_and_never_zero(void **state
     assert_error(&a, ERR_FAILED_PRECONDITION, "does not have my_queue");
 }
 
+static void test_waiting_requests_of_unknown_size_are_not_zero_tokens(void **state)
+{
+    (void)state;
+    PAGE(p);
+    page_read(&p, NULL,
+              "vllm:num_requests_waiting 3\nvllm:num_requests_running 1\n"
+              "vllm:request_prompt_tokens_sum 0\nvllm:request_prompt_tokens_count 0\n");
+    TRIGGER_AUTO t = PARSE("metricType", "tokens_waiting", "targetValue", "5000");
+    struct asked a = ask(&p, t);
+    assert_int_equal(a.ev.value_error.class, ERR_UNAVAILABLE);
+    assert_contains(a.ev.value_error.text, "requests wait, and how long prompts are is known when");
+    assert_true(a.ev.is_active && a.ev.is_above);
+    page_wait(&p, 5);
+    page_read(&p, NULL,
+              "vllm:num_requests_waiting 3\nvllm:num_requests_running 1\n"
+              "vllm:request_prompt_tokens_sum 900\nvllm:request_prompt_tokens_count 3\n");
+    a = ask(&p, t);
+    assert_value(&a, 900);
+}
+
 static void test_page_that_was_never_read_is_unavailable(void **state)
 {
     (void)state;
@@ -486,7 +506,9 @@ static void test_json_of_a_page_that_was_never_read_has_null(void **state)
     assert_contains(text, "\"value\":null");
     assert_contains(text, "\"engine\":null,\"reading\":\"never\",\"ageSeconds\":null,\"waiting\":null");
     assert_contains(text, "\"error\":\"HTTP 404\"}");
-    assert_contains(text_of(&out, &a), "page     http://llm.ml:8000/metrics not read yet; last try: HTTP 404\n");
+    text = text_of(&out, &a);
+    assert_contains(text, "page     http://llm.ml:8000/metrics not read yet; last try: HTTP 404\n");
+    assert_contains(text, "warning  never past 3 replicas: kv_cache_usage of one page is at most 200");
 }
 
 int main(void)
@@ -502,6 +524,7 @@ int main(void)
         cmocka_unit_test(test_requests_that_came_and_went_between_two_pages_are_activity),
         cmocka_unit_test(test_requests_that_no_read_shows_are_activity_of_any_signal),
         cmocka_unit_test(test_page_without_the_signal_is_an_error_and_never_zero),
+        cmocka_unit_test(test_waiting_requests_of_unknown_size_are_not_zero_tokens),
         cmocka_unit_test(test_page_that_was_never_read_is_unavailable),
         cmocka_unit_test(test_old_page_is_unavailable_and_a_recent_one_stands),
         cmocka_unit_test(test_triggers_without_a_page_here_are_refused),

@@ -201,6 +201,12 @@ static const struct {
     {{"metricType", "requests_waiting", "scope", "cluster", "vllmEndpoint", "http://a/m"},
      "one page is read: behind a Service"},
     {{"metricType", "requests_waiting", "vllmEndpoint", "http://a/m"}, "!one page is read"},
+    {{"metricType", "queue_wait_ms", "scope", "cluster", "vllmEndpoint", "http://a/m"},
+     "never settles: under AverageValue (KEDA's default) the HPA asks for queue_wait_ms / target replicas"},
+    {{"metricType", "queue_wait_ms", "scope", "cluster", "vllmEndpoint", "http://a/m", "hpaMetricType", "Value"},
+     "!never settles"},
+    {{"metricType", "requests_waiting", "scope", "cluster", "vllmEndpoint", "http://a/m"}, "!never settles"},
+    {{"metricType", "queue_wait_ms", "vllmEndpoint", "http://a/m"}, "!never settles"},
     {{"metricType", "requests_waiting,gpu_utilization", "targetValue", "1,2", "profile", "training"}, "!overrules"},
     {{"metricType", "requests_waiting,power_draw", "targetValue", "1,2", "profile", "training"},
      "metricType selects requests_waiting,power_draw and overrules gpu_utilization, which profile training selects"},
@@ -404,6 +410,20 @@ static void test_texts_up_to_their_limits_are_accepted_and_beyond_refused(void *
     }
 }
 
+static void test_what_stands_before_an_at_sign_is_not_shown(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"http://me:secret@vllm.ml:8000/metrics", "ftp://secret@vllm.ml:8000/metrics",
+                                       "http://a:secret@b@vllm.ml:8000/metrics", "secret@vllm.ml:8000/metrics",
+                                       "http://me:sec ret@vllm.ml:8000/metrics"};
+    for (size_t i = 0; i < ARRAY_LEN(urls); i++) {
+        struct err e = refusal_of(METADATA("vllmEndpoint", urls[i]));
+        assert_contains(e.text, "metadata vllmEndpoint: \"...@vllm.ml:8000/metrics\"");
+        assert_null(strstr(e.text, "sec"));
+    }
+    assert_contains(refusal_of(METADATA("vllmEndpoint", urls[0])).text, "user name or password");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,6 +443,7 @@ int main(void)
         cmocka_unit_test(test_an_agent_takes_several_metric_types_for_the_hub),
         cmocka_unit_test(test_refusals_name_key_value_and_what_is_allowed),
         cmocka_unit_test(test_texts_up_to_their_limits_are_accepted_and_beyond_refused),
+        cmocka_unit_test(test_what_stands_before_an_at_sign_is_not_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
