@@ -20,6 +20,7 @@ _keda_gpu_scaler()
         scope) words="node workload cluster" ;;
         onMissing) words="conservative error ignore" ;;
         hpaMetricType) words="AverageValue Value" ;;
+        engineScheme) words="http https" ;;
         esac
     elif [ -z "$command" ]; then
         words="agent hub explain get check top demo call probe cert gpu-metrics version completion help --help --version"

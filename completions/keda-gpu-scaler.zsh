@@ -6,6 +6,7 @@ _keda-gpu-scaler_metadata() {
   elif compset -P 'scope='; then compadd -- node workload cluster
   elif compset -P 'onMissing='; then compadd -- conservative error ignore
   elif compset -P 'hpaMetricType='; then compadd -- AverageValue Value
+  elif compset -P 'engineScheme='; then compadd -- http https
   elif ! compset -P '*='; then compadd -S '' -- profile= metricName= metricType= targetValue= targetGpuUtilization= targetMemoryUtilization= activationThreshold= gpuIndex= aggregation= pollIntervalSeconds= scope= window= activationWindow= onMissing= warmupSeconds= gpuUUID= gpuProduct= vllmEndpoint= tritonEndpoint= enginePort= enginePath= engineScheme= engineMetric= wakeEndpoint= wakeMetric= podSelector= hpaMetricType=
   fi
 }

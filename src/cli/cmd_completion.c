@@ -47,7 +47,7 @@ struct words {
     const char *key;
     char values[LIST_MAX];
 };
-enum { WORD_KEYS = 6 };
+enum { WORD_KEYS = 7 };
 
 static void add_word(struct words *words, const char *word)
 {
@@ -57,8 +57,8 @@ static void add_word(struct words *words, const char *word)
 
 static void fill_words(struct words words[WORD_KEYS])
 {
-    static const char *const keys[WORD_KEYS] = {"profile", "metricType", "aggregation",
-                                                "scope",   "onMissing",  "hpaMetricType"};
+    static const char *const keys[WORD_KEYS] = {"profile",   "metricType",    "aggregation", "scope",
+                                                "onMissing", "hpaMetricType", "engineScheme"};
     for (size_t i = 0; i < WORD_KEYS; i++)
         words[i] = (struct words){.key = keys[i]};
 #define X(name, metric_name, metric, target, activation, engine) add_word(&words[0], name);
@@ -76,6 +76,7 @@ static void fill_words(struct words words[WORD_KEYS])
     for (size_t i = 0; i < ARRAY_LEN(rules); i++)
         add_word(&words[4], trigger_on_missing_name(rules[i]));
     add_word(&words[5], "AverageValue Value");
+    add_word(&words[6], "http https");
 }
 
 static void append_metadata_keys(struct buf *out)
