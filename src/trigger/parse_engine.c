@@ -87,15 +87,34 @@ static int check_engine_metric(struct draft *d, struct err *e)
 
 /* ---- endpoints ---- */
 
+/* The last '@', or NULL: what stands before it may be a user's password. */
+static const char *find_user_end(struct str url)
+{
+    return url.len ? memrchr(url.ptr, '@', url.len) : NULL;
+}
+
+/* The answer and the logs show the value, so not this one as it is. */
+static int refuse_user(const struct trigger_value *v, enum trigger_key key, const char *fault, struct err *e)
+{
+    const char *host = find_user_end(v->text);
+    struct buf shown BUF_AUTO;
+    buf_init(&shown, v->text.len + sizeof("..."));
+    (void)buf_append_str(&shown, "...");
+    (void)buf_append(&shown, host, (size_t)(v->text.ptr + v->text.len - host));
+    return trigger_refuse(&(struct trigger_value){v->key, str_of(buf_cstr(&shown))}, key, fault, e);
+}
+
 static int read_endpoint(const struct draft *d, enum trigger_key key, char endpoint[TRIGGER_TEXT_MAX], struct err *e)
 {
     const struct trigger_value *v = trigger_given(d, key);
     if (!v)
         return 0;
     char text[TRIGGER_TEXT_MAX];
+    const char *fault = trigger_endpoint_fault(v->text);
+    if (fault && find_user_end(v->text))
+        return refuse_user(v, key, fault, e);
     if (trigger_read_text(v, key, sizeof(text), text, e) < 0)
         return -1;
-    const char *fault = trigger_endpoint_fault(v->text);
     if (fault)
         return trigger_refuse(v, key, fault, e);
     (void)str_copy(endpoint, TRIGGER_TEXT_MAX, str_of(text));
