@@ -205,7 +205,7 @@ static void build_service(struct hub *h)
         .metrics = h->metrics,
         .server = daemon_rpc(h->daemon),
         .triggers = daemon_triggers(h->daemon),
-        .source = {no_snapshot, current_ns, h},
+        .source = {.current = no_snapshot, .now_ns = current_ns, .context = h},
         .evaluator = hub_evaluator(h),
         .has_reflection = h->config->has_reflection,
         .observe = observe,

@@ -58,7 +58,7 @@ static void start(void)
     node.service = service_new(&(struct service_config){.metrics = node.metrics,
                                                         .server = node.server,
                                                         .triggers = node.triggers,
-                                                        .source = {current, now_ns, NULL},
+                                                        .source = {.current = current, .now_ns = now_ns},
                                                         .has_reflection = true});
 }
 

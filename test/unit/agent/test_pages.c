@@ -128,7 +128,7 @@ static void test_metrics_of_all_modules_make_one_valid_page(void **state)
     a->service = service_new(&(struct service_config){.metrics = a->metrics,
                                                       .server = daemon_rpc(a->daemon),
                                                       .triggers = daemon_triggers(a->daemon),
-                                                      .source = {no_snapshot, no_time, NULL},
+                                                      .source = {.current = no_snapshot, .now_ns = no_time},
                                                       .has_reflection = true});
     static const char *const accepts[] = {"", "application/openmetrics-text"};
     for (size_t f = 0; f < 2; f++) {
