@@ -119,13 +119,16 @@ static unsigned activity_rank(const struct scaling_result *part)
 
 static void decide_activity(const struct scaling_result *parts, size_t n, struct scaling_result *ret)
 {
-    size_t best = 0;
-    for (size_t i = 1; i < n; i++)
+    size_t best = 0, n_errors = 0;
+    for (size_t i = 0; i < n; i++) {
+        n_errors += parts[i].active_error.class != ERR_NONE;
         if (activity_rank(&parts[i]) > activity_rank(&parts[best]))
             best = i;
+    }
+    bool is_unknown = n_errors > 0 && n_errors < n && !parts[best].is_active;
     ret->active_part = best;
-    ret->active_rule = parts[best].active_rule;
-    ret->is_active = parts[best].is_active;
+    ret->active_rule = is_unknown ? SCALING_ACTIVE_PART : parts[best].active_rule;
+    ret->is_active = is_unknown || parts[best].is_active;
     ret->active_error = parts[best].active_error;
     ret->activity = parts[best].activity;
     ret->in_flight = parts[best].in_flight;

@@ -358,6 +358,7 @@ const char *scaling_rule_sentence(enum scaling_rule rule);
     X(LOADING, true, "a pod is loading")                                                                               \
     X(MISSING, true, "a pod that ought to be read is missing, and unknown is not idle")                                \
     X(NOT_YET, true, "a pod has just become Ready and has no sample yet, and unknown is not idle")                     \
+    X(PART, true, "a signal has no value, and unknown is not idle")                                                    \
     X(ZERO, false, "there are no replicas; only a trigger that sees demand without pods can wake the workload")        \
     X(ERROR, false, "there is nothing to read")
 enum scaling_active_rule {
@@ -422,9 +423,10 @@ void scaling_evaluate(const struct scaling_rules *rules, const struct scaling_wo
 
 /* Several signals of one workload, each with a target of its own, as one result with the target `target` (100): the
  * largest v / T decides, as the HPA would over several metrics. A part without a value blocks shrinking and never
- * growing; all in error: the first one's error. Active if any part is; an error if all are. lo, hi and what they ask
- * for are the largest of the parts; states, items and a_lowers are those of the part that decided, of the first one
- * where none did. Parts are of one look at one workload (the same C and S), n >= 1. */
+ * growing; all in error: the first one's error. Active if any part is, or has no value (unknown is not idle); an error
+ * if all are. lo, hi and what they ask for are the largest of the parts; states, items and a_lowers are those of the
+ * part that decided, of the first one where none did. Parts are of one look at one workload (the same C and S), n >= 1.
+ */
 void scaling_combine(const struct scaling_result *parts, size_t n, double target, struct scaling_result *ret);
 
 /* What wakeMetric says of a workload (section 4): demand makes it active whatever the pods say, from zero too. One that

@@ -150,7 +150,7 @@ static void test_any_active_part_makes_the_whole_active(void **state)
         {"demand says more than a missing reading", PARTS(missing, busy), SCALING_ACTIVE_REQUESTS, 1, true, false},
         {"a missing reading", PARTS(idle, missing), SCALING_ACTIVE_MISSING, 1, true, false},
         {"an error beside demand", PARTS(error, busy), SCALING_ACTIVE_REQUESTS, 1, true, false},
-        {"an error beside an idle one", PARTS(error, idle), SCALING_ACTIVE_NOT_ABOVE, 1, false, false},
+        {"an error beside an idle one: unknown is not idle", PARTS(error, idle), SCALING_ACTIVE_PART, 1, true, false},
         {"nothing but errors", PARTS(error, error), SCALING_ACTIVE_ERROR, 0, false, true},
         {"at zero", PARTS(zero, zero), SCALING_ACTIVE_ZERO, 0, false, false},
     };
