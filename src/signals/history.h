@@ -50,7 +50,8 @@ static inline struct sample *history_sample(const struct signals_history *h, siz
 }
 
 /* Growth from one page to the next, into its minute. */
-void history_note_minute(struct signals_history *h, const float increase[COUNTER_COUNT], int64_t since_ns, int64_t at_ns);
+void history_note_minute(struct signals_history *h, const float increase[COUNTER_COUNT], int64_t since_ns,
+                         int64_t at_ns);
 /* Have requests waited on each page of five minutes from since_ns on, while neither what moves as requests are computed
  * nor prompt tokens (a server that only prefills is alive) grew by 2 % of their best minute? Where nothing on the page
  * moves while requests are computed, nobody can tell: no. */

@@ -1,5 +1,6 @@
-/* The watchdog: requests wait, and next to nothing is done (cases O27, O33). Growth is remembered by the minute, for the
- * best of the last hour; while a server is stalled it is not, or its standstill would become what it is measured by. */
+/* The watchdog: requests wait, and next to nothing is done (cases O27, O33). Growth is remembered by the minute, for
+ * the best of the last hour; while a server is stalled it is not, or its standstill would become what it is measured
+ * by. */
 #include "signals/history.h"
 
 #include <math.h>
@@ -8,7 +9,8 @@
 /* Of the best minute; the first report had 5.4 of 900 tokens/s. */
 #define STALLED_SHARE 0.02
 
-void history_note_minute(struct signals_history *h, const float increase[COUNTER_COUNT], int64_t since_ns, int64_t at_ns)
+void history_note_minute(struct signals_history *h, const float increase[COUNTER_COUNT], int64_t since_ns,
+                         int64_t at_ns)
 {
     int64_t number = at_ns / (60 * NS_PER_S) + 1;
     struct minute *m = &h->minutes[number % HISTORY_MINUTES];
