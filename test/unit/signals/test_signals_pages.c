@@ -28,6 +28,16 @@ static const struct {
     {"llamacpp-b4000", SIGNALS_ENGINE_LLAMA_CPP, 0, 4, 4, 42, NONE, 400, NONE, NONE, NONE, NONE},
     {"llamacpp-b6500", SIGNALS_ENGINE_LLAMA_CPP, 6, 4, 10, 200, NONE, 400, NONE, NONE, NONE, NONE},
     {"ray-serve-2.31", SIGNALS_ENGINE_RAY_SERVE, 7, 8, 15, 187.5, NONE, NONE, NONE, NONE, NONE, 10},
+    /* What programs wrote themselves: see test/pages/README.md. */
+    {"vllm-0.10-recorded", SIGNALS_ENGINE_VLLM, 14, 62, 76, 7600.0 / 62, 7168, 64, 400, 200, 25, 1},
+    {"vllm-0.12-recorded", SIGNALS_ENGINE_VLLM, 14, 62, 76, 7600.0 / 62, 7168, 64, 400, 200, 25, 1},
+    {"vllm-0.33-recorded", SIGNALS_ENGINE_VLLM, 14, 62, 76, 7600.0 / 62, 7168, 64, 400, 200, 25, 1},
+    {"vllm-ray-2.60-recorded", SIGNALS_ENGINE_VLLM, 14, 62, 76, 7600.0 / 62, 10500, 64, 400, 175, 17.5, 1},
+    {"sglang-0.4.6-recorded", SIGNALS_ENGINE_SGLANG, 6, 24, 30, 125, 3600, 120, NONE, 500, 25, 0.5},
+    {"sglang-0.5.3-recorded", SIGNALS_ENGINE_SGLANG, 6, 24, 30, 125, 3600, 120, 500, 500, 25, 0.5},
+    {"sglang-0.5.23-recorded", SIGNALS_ENGINE_SGLANG, 6, 24, 30, 125, 3600, 120, 500, 500, 25, 0.5},
+    {"llamacpp-b10434-recorded", SIGNALS_ENGINE_LLAMA_CPP, 3, 2, 5, 200, NONE, 120, NONE, NONE, NONE, NONE},
+    {"ray-serve-2.60-recorded", SIGNALS_ENGINE_RAY_SERVE, 8, 4, 12, 200, NONE, NONE, NONE, NONE, NONE, 0.1},
 };
 
 static void load_file(const char *name, struct buf *out)
