@@ -20,6 +20,8 @@ void signals_history_free(struct signals_history *h)
     if (!h)
         return;
     signals_page_free(h->page);
+    for (size_t i = 0; i < HISTORY_SERVERS_MAX; i++)
+        signals_page_free(h->others[i].page);
     free(h->samples);
     free(h);
 }
@@ -32,6 +34,49 @@ int64_t signals_history_newest_ns(const struct signals_history *h)
 int64_t signals_history_oldest_ns(const struct signals_history *h)
 {
     return h->n > 0 ? history_sample(h, 0)->at_ns : 0;
+}
+
+/* ---- several servers behind one address ---- */
+
+static bool is_same_server(const struct signals_page *a, const struct signals_page *b)
+{
+    return !a->server || !b->server || a->server == b->server;
+}
+
+/* What the growth of a page counts from: the page before, or the last of its server; NULL where that was not read
+ * lately. A jump from one server's counts to those of another is no growth. Reference B.1 16 */
+static const struct signals_page *page_before(const struct signals_history *h, const struct signals_page *page,
+                                              int64_t at_ns)
+{
+    if (is_same_server(h->page, page))
+        return h->page;
+    for (size_t i = 0; i < HISTORY_SERVERS_MAX; i++)
+        if (h->others[i].page && h->others[i].page->server == page->server &&
+            at_ns - h->others[i].at_ns <= HISTORY_S * NS_PER_S)
+            return h->others[i].page;
+    return NULL;
+}
+
+/* The newest page makes room for the next, and is kept where that is of another server, in the place of what is oldest
+ * or of the same server. */
+static void put_aside(struct signals_history *h, const struct signals_page *next)
+{
+    struct other_server *place = &h->others[0];
+    bool is_kept = h->page && !is_same_server(h->page, next);
+    for (size_t i = 0; i < HISTORY_SERVERS_MAX; i++) {
+        struct other_server *o = &h->others[i];
+        bool is_over = o->page && (o->page->server == next->server || o->page->server == h->page->server ||
+                                   h->newest_ns - o->at_ns > HISTORY_S * NS_PER_S);
+        if (is_over) {
+            signals_page_free(o->page);
+            *o = (struct other_server){.page = NULL};
+        }
+        if (place->page && (!o->page || o->at_ns < place->at_ns))
+            place = o;
+    }
+    signals_page_free(is_kept ? place->page : h->page);
+    if (is_kept)
+        *place = (struct other_server){h->page, h->newest_ns};
 }
 
 /* ---- growth ---- */
@@ -90,17 +135,19 @@ static void note_means(struct signals_history *h, const float increase[COUNTER_C
 static void note_growth(struct signals_history *h, const struct signals_page *page, struct sample *s)
 {
     bool is_first = !h->page, was_stalled = !is_first && history_is_stalled(h, 0);
-    if (!is_first) {
-        add_growth(h->page, page, s->increase);
+    const struct signals_page *before = is_first ? NULL : page_before(h, page, s->at_ns);
+    s->is_of_new_server = !before;
+    if (before) {
+        add_growth(before, page, s->increase);
         count_items(page->dialect, s->increase);
         note_means(h, s->increase);
         if (s->at_ns > h->newest_ns && !was_stalled)
             history_note_minute(h, s->increase, h->newest_ns, s->at_ns);
-    } else {
-        h->moved_ns = s->at_ns;
     }
+    if (!before) /* it may have */
+        h->moved_ns = s->at_ns;
     for (size_t i = 0; i < COUNTER_COUNT; i++) {
-        if (is_first || s->increase[i] > 0)
+        if (!before || s->increase[i] > 0)
             h->grown_ns[i] = s->at_ns;
         if (s->increase[i] > 0 && i != page_counter_index(QUANTITY_CUSTOM_COUNTER))
             h->moved_ns = s->at_ns;
@@ -198,6 +245,7 @@ static void merge_newest(struct signals_history *h, struct sample *fresh)
     into->is_idle_gauge |= s->is_idle_gauge;
     into->is_shared |= s->is_shared;
     into->has_values |= s->has_values;
+    fresh->is_of_new_server &= s->is_of_new_server;
     h->n--;
 }
 
@@ -227,7 +275,7 @@ void signals_history_add(struct signals_history *h, struct signals_page *page, i
     else if (!h->waiting_since_ns)
         h->waiting_since_ns = at_ns;
     push(h, &s);
-    signals_page_free(h->page);
+    put_aside(h, page);
     h->page = page;
     h->newest_ns = at_ns;
 }

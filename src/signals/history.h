@@ -17,6 +17,7 @@ struct sample {
     bool is_idle_gauge;            /* SAMPLE_KV is 0 although the page says otherwise */
     bool is_shared;                /* more than one request, or who knows */
     bool has_values;               /* anything but zeros */
+    bool is_of_new_server;         /* growth is not known: a server that was not read lately */
 };
 
 enum {
@@ -24,6 +25,7 @@ enum {
     HISTORY_SPACING_S = 1, /* between two samples */
     HISTORY_SAMPLES_MAX = HISTORY_S / HISTORY_SPACING_S + 4,
     HISTORY_MINUTES = 60, /* whose best rate is remembered */
+    HISTORY_SERVERS_MAX = 16,
 };
 /* Growth of counters in one minute, for the best of the last hour. */
 struct minute {
@@ -31,8 +33,15 @@ struct minute {
     float increase[COUNTER_COUNT];
 };
 
+/* The last page of a server that shares the address (a Service) with the newest page's. */
+struct other_server {
+    struct signals_page *page;
+    int64_t at_ns;
+};
+
 struct signals_history {
-    struct signals_page *page; /* the newest; NULL none yet */
+    struct signals_page *page;                       /* the newest; NULL none yet */
+    struct other_server others[HISTORY_SERVERS_MAX]; /* page NULL: none */
     int64_t newest_ns;
     struct sample *samples; /* a ring, oldest first from `first` on */
     size_t first, n, capacity;

@@ -12,6 +12,7 @@ struct page_counter {
 };
 struct signals_page {
     enum dialect dialect;
+    uint64_t server; /* hash of what tells servers behind one address apart (start of the process, GPUs); 0 not known */
     struct signals_maybe level[QUANTITY_LEVELS]; /* shares as percent */
     bool has_counter[COUNTER_COUNT];
     double total[COUNTER_COUNT]; /* over its series, in the signal's unit */

@@ -108,6 +108,15 @@ static bool base_of(const struct span *s, size_t *ret)
     return *ret + 1 < s->h->n && history_sample(s->h, *ret)->at_ns < s->h->newest_ns;
 }
 
+/* Is it known over any of the time how much counters grew? */
+static bool has_growth(const struct span *s, size_t base)
+{
+    for (size_t i = base + 1; i < s->h->n; i++)
+        if (!history_sample(s->h, i)->is_of_new_server)
+            return true;
+    return false;
+}
+
 static double growth(const struct span *s, size_t base, enum quantity quantity)
 {
     double sum = 0;
@@ -124,7 +133,7 @@ static struct signals_maybe peak_growth(const struct span *s, enum quantity quan
     for (; i < s->h->n; i++) {
         const struct sample *x = history_sample(s->h, i), *before = history_sample(s->h, i - 1);
         double by = is_rate ? (double)(x->at_ns - before->at_ns) / 1e9 : (double)x->increase[index + 1];
-        if (by > 0)
+        if (by > 0 && !x->is_of_new_server)
             peak = (struct signals_maybe){true, fmax(peak.value, (double)x->increase[index] / by)};
     }
     return peak;
@@ -148,7 +157,7 @@ static void read_rate(const struct span *window, const struct span *active, enum
         return;
     ret->reading = SIGNALS_READ_NOT_YET;
     ret->peak = peak_growth(active, quantity, true);
-    if (!base_of(window, &base))
+    if (!base_of(window, &base) || !has_growth(window, base))
         return;
     ret->span_s = span_s(window, base);
     ret->value = growth(window, base, quantity) / ret->span_s;
@@ -177,7 +186,7 @@ static void read_latency(const struct span *window, const struct span *active, e
     if (!has_counter(window->h, sum))
         return;
     ret->reading = SIGNALS_READ_NOT_YET;
-    if (!base_of(window, &base))
+    if (!base_of(window, &base) || !has_growth(window, base))
         return;
     ret->reading = SIGNALS_READ_OK;
     ret->span_s = span_s(window, base);

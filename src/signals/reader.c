@@ -10,7 +10,7 @@
 enum {
     SLOTS = 512,        /* of the names, a power of two, at most half full */
     NAMES_MAX = 192,    /* both parts of each row, and the user's */
-    ROWS_MAX = 128,     /* of the table, and one for the user's metric */
+    ROWS_MAX = 128,     /* of the table, one for the user's metric, one for the marks of a server */
     SINKS_MAX = 6,      /* rows that one name serves */
     PEEK = 1024,        /* a line longer than this is kept only if its name is wanted */
     JUDGED_LINES = 16,  /* lines that are read to their end only to tell whether this is a metrics page */
@@ -62,6 +62,7 @@ struct signals_reader {
     } series;
     bool is_found[ROWS_MAX * ALIAS_PARTS]; /* by sink: a line with it was there, whatever its value */
     bool is_custom_counter;
+    uint64_t server; /* of the page's signals_page */
     struct busiest busiest[DIALECT_COUNT];
     struct seen seen, seen_of_runtimes;
     char nearest[SEEN_NAME_MAX]; /* of all names the one most like the user's */
@@ -124,11 +125,14 @@ static const struct name *find_name(struct signals_reader *r, struct str text)
     return slot ? &r->names[slot - 1] : NULL;
 }
 
+/* By their value or a label they tell one server from another. Case: reference B.1 16 */
+static const char *const server_marks[] = {"process_start_time_seconds", "nv_gpu_memory_total_bytes"};
+
 struct signals_reader *signals_reader_new(const char *metric)
 {
     struct signals_reader *r = mem_new(struct signals_reader);
     char name[ALIAS_NAME_MAX];
-    assert(aliases_len < ROWS_MAX);
+    assert(aliases_len + 1 < ROWS_MAX);
     for (size_t i = 0; i < aliases_len; i++)
         for (int part = 0; part < ALIAS_PARTS; part++)
             if (alias_name(&aliases[i], part, name))
@@ -139,6 +143,8 @@ struct signals_reader *signals_reader_new(const char *metric)
         (void)snprintf(name, sizeof(name), "%s_total", r->custom);
         add_name(r, name, custom + 1);
     }
+    for (size_t i = 0; i < ARRAY_LEN(server_marks); i++)
+        add_name(r, server_marks[i], custom + ALIAS_PARTS);
     buf_init(&r->line, SIGNALS_LINE_MAX);
     return r;
 }
@@ -156,6 +162,7 @@ void signals_reader_begin(struct signals_reader *r)
 {
     buf_reset(&r->line);
     r->is_skipping = r->is_custom_counter = false;
+    r->server = 0;
     r->n_bytes = r->n_lines = r->n_kept = r->n_good = r->n_bad = r->last_len = r->series.len = 0;
     r->last = NULL;
     r->seen.n = r->seen_of_runtimes.n = 0;
@@ -282,9 +289,20 @@ static void note_model(struct signals_reader *r, enum dialect dialect, const str
     b->is_any = true;
 }
 
+/* In any order of lines. */
+static void note_server(struct signals_reader *r, const struct line *line)
+{
+    uint64_t h = hash_text(14695981039346656037ULL, (struct str){(const char *)&line->value, sizeof(line->value)});
+    r->server += key_of(line, DIALECT_COUNT, false) * 31 + h;
+}
+
 static void keep(struct signals_reader *r, unsigned sink, const struct line *line)
 {
     size_t row = sink / ALIAS_PARTS;
+    if (row > aliases_len) {
+        note_server(r, line);
+        return;
+    }
     bool is_custom = row >= aliases_len;
     const struct alias *a = is_custom ? NULL : &aliases[row];
     if (a && a->label && !has_label(line, a->label, a->value))
@@ -497,6 +515,7 @@ struct signals_page *signals_reader_end(struct signals_reader *r, struct err *e)
     }
     bool is_counter = r->is_custom_counter || str_has_suffix(str_of(r->custom), "_total");
     struct signals_page *page = page_new(dialect, r->series.items, r->series.len, is_counter);
+    page->server = r->server;
     if (dialect < DIALECT_COUNT && r->busiest[dialect].has_several)
         memcpy(page->model, r->busiest[dialect].model, sizeof(page->model));
     if (*r->custom && !has_custom)

@@ -50,6 +50,9 @@ bool history_is_stalled(const struct signals_history *h, int64_t since_ns)
     int64_t waiting_ns = h->waiting_since_ns > since_ns ? h->waiting_since_ns : since_ns;
     if (!h->waiting_since_ns || h->newest_ns - waiting_ns < STALLED_NS || !has_counter(h, QUANTITY_PROGRESS))
         return false;
+    for (size_t i = 1; i < h->n; i++)
+        if (history_sample(h, i)->is_of_new_server)
+            return false;
     return is_standing(h, QUANTITY_PROGRESS) &&
            (!has_counter(h, QUANTITY_PROMPT_TOKENS) || is_standing(h, QUANTITY_PROMPT_TOKENS));
 }

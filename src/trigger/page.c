@@ -72,20 +72,26 @@ static int refuse_page(const struct trigger_evaluation *ev, struct err *e)
 
 /* ---- value and activity ---- */
 
-/* The first read of a counter is answered with 0, as the reference does (A.12 18). Requests wait without a known size:
- * that is no 0. */
-static bool is_unknown_size(const struct trigger_evaluation *ev)
+/* The first read of a counter is answered with 0, as the reference does (A.12 18). That requests wait without a known
+ * size is no 0, nor that each page is of another server. Returns NULL, or why nothing is known. */
+static const char *why_unknown(const struct trigger_evaluation *ev)
 {
-    return ev->page.reading == SIGNALS_READ_NOT_YET && ev->trigger->metric == TRIGGER_TOKENS_WAITING;
+    const struct signals_history *h = ev->feed->history;
+    if (ev->page.reading != SIGNALS_READ_NOT_YET)
+        return NULL;
+    if (ev->trigger->metric == TRIGGER_TOKENS_WAITING)
+        return "requests wait, and how long prompts are is known when the first request has ended";
+    if (signals_history_oldest_ns(h) < signals_history_newest_ns(h))
+        return "one server after the other answers there, and counters of two do not make a difference";
+    return NULL;
 }
 
 static void decide_value(struct trigger_evaluation *ev)
 {
     double value = ev->page.reading == SIGNALS_READ_NOT_YET ? 0 : ev->page.value;
-    if (is_unknown_size(ev))
-        (void)err_set(&ev->value_error, ERR_UNAVAILABLE,
-                      "page %s: requests wait, and how long prompts are is known when the first request has ended",
-                      ev->feed->url);
+    const char *why = why_unknown(ev);
+    if (why)
+        (void)err_set(&ev->value_error, ERR_UNAVAILABLE, "page %s: %s", ev->feed->url, why);
     else if (!isfinite(value) || value < 0 || value > TRIGGER_VALUE_MAX)
         (void)err_set(&ev->value_error, ERR_INTERNAL, "%s of page %s is %g, no value that KEDA can take",
                       trigger_metric_name(ev->trigger->metric), ev->feed->url, value);

@@ -74,6 +74,61 @@ static const char *waiting(double n, double tokens)
     return page;
 }
 
+/* Reference B.1 16: the address is a Service's, and each page may be another pod's. */
+static void add_page_of_server(struct signals_history *h, bool has_gpu, int server, double count, double at_s)
+{
+    char page[512], mark[128];
+    if (has_gpu)
+        (void)snprintf(mark, sizeof(mark), "nv_gpu_memory_total_bytes{gpu_uuid=\"GPU-%d\"} 8e10\n", server);
+    else
+        (void)snprintf(mark, sizeof(mark), "process_start_time_seconds 17000000%02d\n", server);
+    (void)snprintf(page, sizeof(page),
+                   "%snv_inference_request_success %.0f\nnv_inference_pending_request_count 2\n"
+                   "nv_inference_queue_duration_us %.0f\n",
+                   mark, count, 1000 * count);
+    add_page(h, page, at_s);
+}
+
+static void test_counters_of_servers_behind_one_address_do_not_mix(void **state)
+{
+    (void)state;
+    static const double begins[] = {1000, 1000000, 50};
+    for (int has_gpu = 0; has_gpu < 2; has_gpu++) {
+        struct signals_history *h = signals_history_new();
+        for (int t = 0; t <= 120; t += 5) {
+            int server = t / 5 % 3;
+            add_page_of_server(h, has_gpu, server, begins[server] + 10 * t, t);
+            struct signals_answer a = ask(h, SIGNALS_REQUEST_RATE, t, 15);
+            if (t <= 10) /* each was seen once */
+                assert_int_equal(a.reading, SIGNALS_READ_NOT_YET);
+            else
+                assert_int_equal(a.reading, SIGNALS_READ_OK);
+            assert_true(a.value <= 30.001);
+            if (t >= 30) {
+                assert_double_near(a.value, 30, 1e-3); /* 10/s of each */
+                assert_double_near(ask(h, SIGNALS_QUEUE_WAIT_MS, t, 15).value, 1, 1e-3);
+            }
+        }
+        signals_history_free(h);
+    }
+}
+
+static void test_more_servers_than_are_kept_are_unknown_and_take_no_more_room(void **state)
+{
+    (void)state;
+    struct signals_history *h = signals_history_new();
+    for (int t = 0; t <= 600; t += 5) {
+        add_page_of_server(h, false, t / 5 % 40, t, t);
+        struct signals_answer a = ask(h, SIGNALS_REQUEST_RATE, t, 15);
+        assert_int_equal(a.reading, SIGNALS_READ_NOT_YET);
+        assert_false(a.is_stalled || a.peak.is_known); /* nobody knows */
+    }
+    for (int t = 605; t <= 615; t += 5) /* the one that was last */
+        add_page_of_server(h, false, 0, t, t);
+    assert_double_near(ask(h, SIGNALS_REQUEST_RATE, 615, 15).value, 1, 1e-3);
+    signals_history_free(h);
+}
+
 static void test_as_much_is_kept_as_the_longest_window_needs(void **state)
 {
     (void)state;
@@ -184,6 +239,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_growth_is_counted_series_by_series),
         cmocka_unit_test(test_triton_counts_requests_and_not_the_items_of_their_batches),
+        cmocka_unit_test(test_counters_of_servers_behind_one_address_do_not_mix),
+        cmocka_unit_test(test_more_servers_than_are_kept_are_unknown_and_take_no_more_room),
         cmocka_unit_test(test_as_much_is_kept_as_the_longest_window_needs),
         cmocka_unit_test(test_pages_five_seconds_apart_take_little_memory),
         cmocka_unit_test(test_samples_of_one_second_keep_what_was_between_them),

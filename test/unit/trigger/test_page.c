@@ -356,6 +356,25 @@ static void test_waiting_requests_of_unknown_size_are_not_zero_tokens(void **sta
     assert_value(&a, 900);
 }
 
+static void test_counters_of_two_servers_behind_one_address_make_no_rate(void **state)
+{
+    (void)state;
+    PAGE(p); /* reference B.1 #16 */
+    TRIGGER_AUTO t = PARSE("metricType", "request_rate", "targetValue", "50");
+    page_read(&p, NULL, "process_start_time_seconds 1700000001\nvllm:request_success_total 1000\n");
+    page_wait(&p, 10);
+    page_read(&p, NULL, "process_start_time_seconds 1700000002\nvllm:request_success_total 1000000\n");
+    struct asked a = ask(&p, t);
+    assert_int_equal(a.ev.value_error.class, ERR_UNAVAILABLE);
+    assert_contains(a.ev.value_error.text, "one server after the other answers there");
+    assert_true(a.ev.is_active);
+    assert_false(a.ev.is_above);
+    page_wait(&p, 5);
+    page_read(&p, NULL, "process_start_time_seconds 1700000002\nvllm:request_success_total 1000050\n");
+    a = ask(&p, t);
+    assert_true(a.ev.value > 0 && a.ev.value <= 10);
+}
+
 static void test_page_that_was_never_read_is_unavailable(void **state)
 {
     (void)state;
@@ -525,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_requests_that_no_read_shows_are_activity_of_any_signal),
         cmocka_unit_test(test_page_without_the_signal_is_an_error_and_never_zero),
         cmocka_unit_test(test_waiting_requests_of_unknown_size_are_not_zero_tokens),
+        cmocka_unit_test(test_counters_of_two_servers_behind_one_address_make_no_rate),
         cmocka_unit_test(test_page_that_was_never_read_is_unavailable),
         cmocka_unit_test(test_old_page_is_unavailable_and_a_recent_one_stands),
         cmocka_unit_test(test_triggers_without_a_page_here_are_refused),
