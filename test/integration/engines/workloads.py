@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from agent import PROGRAM, check, wait_until
+from agent import PROGRAM, TestFailure, check, wait_until
 from cluster import make_deployment, make_scaled_object
 from models import Model, Models, free_address, one_model, trigger
 from pages import HTML, PageServer, family, sglang, tgi, triton, vllm, vllm_ranks
@@ -158,10 +158,13 @@ def latency():
             return triton({"count": count, "queue_us": int(count * wait_ms * 1000)})
         return text
     with Models() as cluster:
-        model = Model(cluster, "triton", [page(90, 100), page(10, 500)], trigger("queue_wait_ms", 100, window=30), target=100)
+        model = Model(cluster, "triton", [page(90, 100), page(10, 500)], trigger("queue_wait_ms", 100, window=10), target=100)
         ask = model.ask(cluster.hub())
         # the mean of a request is 140 ms; 2 pods: 280
-        wait_until(lambda: near(280, 15)(ask.answer(model.metadata)), "140 ms a request")
+        try:
+            wait_until(lambda: near(280, 15)(ask.answer(model.metadata)), "140 ms a request")
+        except TestFailure as failure:
+            raise TestFailure(f"{failure}; {ask.why(model.metadata)}") from None
 
 
 # ---- where a page is ----
