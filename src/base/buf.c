@@ -2,6 +2,7 @@
 #include "base/buf.h"
 
 #include "base/alloc.h"
+#include "base/str.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -102,8 +103,8 @@ void buf_consume(struct buf *b, size_t len)
 void buf_make_printable(struct buf *b, size_t from)
 {
     for (size_t i = from; i < b->len; i++)
-        if (((unsigned char)b->data[i] < 0x20 && b->data[i] != '\n') || b->data[i] == 0x7F)
-            b->data[i] = '?';
+        if (b->data[i] != '\n')
+            memset(&b->data[i], '?', str_control_len((struct str){&b->data[i], b->len - i}));
 }
 
 const char *buf_cstr(struct buf *b)

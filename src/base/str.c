@@ -174,3 +174,13 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
     }
     return best;
 }
+
+size_t str_control_len(struct str text)
+{
+    const unsigned char *c = (const unsigned char *)text.ptr;
+    if (text.len == 0)
+        return 0;
+    if (c[0] < 0x20 || c[0] == 0x7F)
+        return 1;
+    return text.len > 1 && c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0 ? 2 : 0;
+}

@@ -29,6 +29,9 @@ int str_percent_byte(struct str text);
 void str_lower(char *text);
 /* Is the text valid UTF-8 without NUL bytes? */
 bool str_is_utf8(struct str text);
+/* How many bytes at its front are a control, which could command a terminal: 1, 2 (U+0080 to U+009F in UTF-8), 0 none.
+ */
+size_t str_control_len(struct str text);
 /* Edit distance (insert, delete, substitute, swap neighbours), both case-folded; SIZE_MAX for texts over 64 bytes. */
 size_t str_distance(const char *a, const char *b);
 /* The candidate nearest to `word`, or NULL when none is within a third of its length (at least 1, at most 3 edits). */

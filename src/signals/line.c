@@ -141,7 +141,9 @@ void line_label_text(const struct line *line, const char *label, char *out, size
             char c = value.ptr[k];
             if (c == '\\' && k + 1 < value.len)
                 c = value.ptr[++k] == 'n' ? ' ' : value.ptr[k];
-            out[len++] = (unsigned char)c < ' ' || c == 0x7f ? '?' : c;
+            size_t control = str_control_len((struct str){&value.ptr[k], value.len - k});
+            out[len++] = control ? '?' : c;
+            k += control > 1;
         }
     }
     out[len] = '\0';

@@ -99,6 +99,12 @@ static void test_a_label_for_people_is_unescaped_and_harmless(void **state)
     assert_true(line_read(str_of("a{m=\"x\\\"y\\\\z\x1b\\n!\"} 1"), &line));
     line_label_text(&line, "m", out, sizeof(out));
     assert_string_equal(out, "x\"y\\z? !");
+    assert_true(line_read(str_of("a{m=\"\xc2\x9b"
+                                 "2J\xc3\x9b\"} 1"),
+                          &line));
+    line_label_text(&line, "m", out, sizeof(out));
+    assert_string_equal(out, "?2J\xc3\x9b"); /* U+009B begins a command, U+00DB is a letter */
+    assert_true(line_read(str_of("a{m=\"x\\\"y\"} 1"), &line));
     line_label_text(&line, "n", out, sizeof(out));
     assert_string_equal(out, "");
     line_label_text(&line, "m", out, 4);
