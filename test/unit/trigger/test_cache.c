@@ -123,6 +123,26 @@ static void test_flush_takes_the_new_settings(void **state)
     assert_double_same(new->target, 55);
 }
 
+static void test_signals_of_a_trigger_live_as_long_as_it_does(void **state)
+{
+    (void)state;
+    static const struct trigger_default entry = {.name = "gpu_utilization", .has_target = true, .target = 55};
+    const struct trigger_settings settings = {TRIGGER_WORKLOAD, &entry, 1};
+    CACHE_AUTO cache = trigger_cache_new(&hub_settings, 1);
+    struct metadata m = METADATA("metricType", "requests_in_flight,kv_cache_usage", "targetValue", "16,80");
+    TRIGGER_AUTO old = get(cache, m);
+    TRIGGER_AUTO again = get(cache, m);
+    assert_ptr_equal(old, again);
+    TRIGGER_AUTO part = trigger_ref(old->parts[1]); /* as a hub's memory of it does */
+    TRIGGER_AUTO other = get(cache, METADATA());    /* no room for both */
+    trigger_cache_flush(cache, &settings);
+    TRIGGER_AUTO renewed = get(cache, m);
+    assert_ptr_not_equal(renewed, old);
+    assert_int_equal(old->n_parts, 2);
+    assert_double_same(old->parts[0]->target, 16);
+    assert_double_same(part->target, 80);
+}
+
 static void test_oversized_metadata_is_refused_without_being_kept(void **state)
 {
     (void)state;
@@ -151,6 +171,7 @@ int main(void)
         cmocka_unit_test(test_ceiling_holds_and_triggers_in_use_live_on),
         cmocka_unit_test(test_flush_takes_the_new_settings),
         cmocka_unit_test(test_flush_with_settings_that_say_the_same_keeps_triggers),
+        cmocka_unit_test(test_signals_of_a_trigger_live_as_long_as_it_does),
         cmocka_unit_test(test_oversized_metadata_is_refused_without_being_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
