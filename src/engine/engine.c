@@ -75,12 +75,13 @@ struct engine *engine_new(const struct engine_config *config, struct err *error)
     struct engine *e = mem_new(struct engine);
     e->loop = config->loop;
     e->timeout_ns = config->timeout_ns > 0 ? config->timeout_ns : ENGINE_TIMEOUT_NS;
-    e->max_pages = config->max_pages ? config->max_pages : ENGINE_PAGES_MAX;
+    e->max_pages[0] = config->max_pages ? config->max_pages : ENGINE_PAGES_MAX;
+    e->max_pages[1] = config->max_endpoints ? config->max_endpoints : ENGINE_ENDPOINTS_MAX;
     e->max_at_once = config->max_at_once ? config->max_at_once : ENGINE_AT_ONCE;
     e->is_token_plain = config->is_token_plain;
-    e->hosts = map_new(e->max_pages + 1, free);
+    e->hosts = map_new(e->max_pages[0] + e->max_pages[1] + 1, free);
     for (size_t i = 0; i < ARRAY_LEN(e->pages); i++)
-        e->pages[i] = map_new(e->max_pages + 1, engine_page_free);
+        e->pages[i] = map_new(e->max_pages[i] + 1, engine_page_free);
     e->sweep = net_timer_new(e->loop, sweep, e);
     register_metrics(e, config->metrics);
     if (start(e, config, error) < 0) {

@@ -68,7 +68,7 @@ static struct engine_page *page_new(struct engine *e, const struct engine_want *
     page->engine = e;
     page->url = mem_strdup(want->url);
     page->metric = mem_strdup(want->metric);
-    page->is_endpoint = want->is_endpoint;
+    page->is_endpoint = page->is_suspect = want->is_endpoint;
     page->hash = hash_of(want->url);
     page->history = signals_history_new();
     page->timer = net_timer_new(e->loop, due, page);
@@ -106,9 +106,10 @@ struct engine_page *engine_page_get(struct engine *e, const struct engine_want *
     struct map *pages = e->pages[want->is_endpoint];
     struct engine_page *page = len > 0 ? (struct engine_page *)map_get(pages, key, len) : NULL;
     if (!page && len > 0) {
-        if (map_len(e->pages[0]) + map_len(e->pages[1]) >= e->max_pages)
+        size_t most = e->max_pages[want->is_endpoint];
+        if (map_len(pages) >= most)
             engine_page_sweep(e);
-        if (map_len(e->pages[0]) + map_len(e->pages[1]) >= e->max_pages)
+        if (map_len(pages) >= most)
             return NULL;
         page = page_new(e, want);
         map_put(pages, key, len, page);
@@ -227,5 +228,5 @@ void engine_page_tell(struct engine_page *page, enum engine_outcome outcome, con
     if (outcome == ENGINE_OK)
         page->feed.last_good_ns = now;
     set_stand(page, outcome == ENGINE_OK ? ENGINE_READ : ENGINE_FAILING);
-    page->is_suspect = outcome == ENGINE_TIMEOUT;
+    page->is_suspect = outcome == ENGINE_TIMEOUT || (page->is_endpoint && outcome != ENGINE_OK);
 }

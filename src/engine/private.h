@@ -10,7 +10,7 @@
 #define ENGINE_KEEP_NS       (60 * NS_PER_S) /* how long a page of a pod lives that nobody asks for */
 #define ENGINE_KEEP_NAMED_NS (900 * NS_PER_S)
 enum { ENGINE_ERROR_MAX = ERR_TEXT_MAX + 512 };
-enum { ENGINE_PAGES_MAX = 20000, ENGINE_AT_ONCE = 64, ENGINE_KEPT_CONNECTIONS = 1024 };
+enum { ENGINE_PAGES_MAX = 20000, ENGINE_ENDPOINTS_MAX = 5000, ENGINE_AT_ONCE = 64, ENGINE_KEPT_CONNECTIONS = 1024 };
 
 /* How a fetch went. X(id, label of the metric). Change procedure: labels are public API (docs/metrics.md). */
 #define ENGINE_OUTCOMES(X)                                                                                             \
@@ -106,7 +106,7 @@ struct engine_page {
     int64_t interval_ns, interval_before_ns; /* the least that was asked for since since_ns, and in the time before */
     int64_t since_ns;
     enum engine_stand stand;
-    bool is_suspect; /* the last fetch hung */
+    bool is_suspect; /* the last fetch hung; an endpoint: it is not one that was read */
 
     /* its turn */
     enum engine_turn turn;
@@ -131,7 +131,7 @@ struct engine {
     struct engine_files *files;
     struct engine_lists lists;
     int64_t timeout_ns;
-    size_t max_pages, max_at_once;
+    size_t max_pages[2], max_at_once; /* of pods, of endpoints */
     bool is_insecure, has_cluster_dns, is_token_plain;
     struct map *pages[2]; /* of pods, of endpoints; used longest ago is asked for longest ago */
     struct map *hosts;

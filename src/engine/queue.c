@@ -1,5 +1,6 @@
 /* Whose turn it is: at most one fetch of a host, at most so many of all, and of those at most half for pages whose last
- * fetch hung. So pods that hang cost each other's time and nobody else's. */
+ * fetch hung, and for endpoints that were not read. So pods that hang cost each other's time and nobody else's, and
+ * whoever names one address after the other takes no pod its turn. */
 #include "engine/private.h"
 
 static void push(struct engine_queue *queue, struct engine_page *page, bool is_first)

@@ -224,6 +224,48 @@ static void test_pods_that_hang_cost_each_other_time_and_nobody_else(void **stat
     }
 }
 
+/* Anybody can name endpoints, each of them once: until one was read, it is not trusted with a pod's turn. */
+static void test_endpoints_that_hang_take_no_turn_from_pods(void **state)
+{
+    struct world *w = (struct world *)*state;
+    world_engine(w, (struct engine_config){.max_at_once = 2});
+    struct engine_want want = want_of(&w->pods[2]);
+    for (size_t i = 0; i < 2; i++) {
+        struct engine_want hangs = want_of(&w->pods[i]);
+        hangs.is_endpoint = true;
+        w->pods[i].answer = NULL;
+        assert_non_null(engine_ask(w->engine, &hangs, on_told, w));
+    }
+    world_until(w, w->pods[0].n_requests == 1);
+    assert_non_null(engine_ask(w->engine, &want, on_told, w));
+    world_until(w, w->n_told == 1);
+    assert_double_same(waiting_of(w, engine_page(w->engine, &want)), 7);
+    assert_int_equal(w->pods[1].n_requests, 0);
+    for (int i = 0; i < 2; i++) { /* both have had their time */
+        net_loop_skip(w->loop, 3 * NS_PER_S);
+        world_some(w);
+    }
+    struct engine_want good = want_of(&w->pods[3]), hangs = want_of(&w->pods[0]);
+    good.is_endpoint = hangs.is_endpoint = true;
+    (void)world_ask(w, &good);
+    assert_non_null(engine_ask(w->engine, &hangs, on_told, w));
+    world_until(w, w->pods[0].n_requests == 2);
+    assert_double_same(waiting_of(w, world_ask(w, &good)), 7); /* it was read: it waits for none that hangs */
+    assert_int_equal(w->pods[3].n_requests, 2);
+}
+
+static void test_endpoints_have_a_ceiling_of_their_own(void **state)
+{
+    struct world *w = (struct world *)*state;
+    world_engine(w, (struct engine_config){.max_pages = 2, .max_endpoints = 1});
+    for (size_t i = 0; i < 3; i++) {
+        struct engine_want pod = want_of(&w->pods[i]), endpoint = pod;
+        endpoint.is_endpoint = true;
+        assert_true((engine_page(w->engine, &endpoint) != NULL) == (i < 1));
+        assert_true((engine_page(w->engine, &pod) != NULL) == (i < 2));
+    }
+}
+
 static void test_beyond_the_ceiling_there_is_no_page(void **state)
 {
     struct world *w = (struct world *)*state;
@@ -271,6 +313,8 @@ int main(void)
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(test_pods_that_hang_cost_each_other_time_and_nobody_else, world_set_up,
                                         world_tear_down),
+        cmocka_unit_test_setup_teardown(test_endpoints_that_hang_take_no_turn_from_pods, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(test_endpoints_have_a_ceiling_of_their_own, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(test_beyond_the_ceiling_there_is_no_page, world_set_up, world_tear_down),
         cmocka_unit_test(test_intervals_are_a_third_of_the_window),
     };
