@@ -153,7 +153,7 @@ static void decide_activity(struct trigger_evaluation *ev)
 }
 
 /* Returns -1 and the error of both answers where the page has none. */
-static int judge_page(struct trigger_evaluation *ev, const char *why, struct err *e)
+static int judge_page(struct trigger_evaluation *ev, const struct signals_feed *feed, const char *why, struct err *e)
 {
     const struct trigger *t = ev->trigger;
     if (trigger_refuse_elsewhere(t, e) < 0)
@@ -161,9 +161,10 @@ static int judge_page(struct trigger_evaluation *ev, const char *why, struct err
     if (!trigger_endpoint(t))
         return err_set(e, ERR_FAILED_PRECONDITION, "metric type %s is not read from an engine's page",
                        trigger_metric_name(t->metric));
-    if (!ev->feed)
+    if (!feed)
         return err_set(e, ERR_UNAVAILABLE, "page %s was not asked: %s", trigger_endpoint(t),
                        why && why[0] ? why : "this program fetches no pages");
+    ev->feed = feed;
     ask(ev, trigger_metric_signal(t->metric), &ev->page);
     bool is_read = ev->page.reading == SIGNALS_READ_OK || ev->page.reading == SIGNALS_READ_NOT_YET;
     return is_read ? 0 : refuse_page(ev, e);
@@ -173,8 +174,7 @@ void trigger_evaluate_page(const struct trigger *t, const struct signals_feed *f
                            enum trigger_question asked, struct trigger_evaluation *ret)
 {
     trigger_evaluation_begin(t, now_ns, asked, ret);
-    ret->feed = feed;
-    if (judge_page(ret, why, &ret->value_error) < 0) {
+    if (judge_page(ret, feed, why, &ret->value_error) < 0) {
         ret->active_error = ret->value_error;
         return;
     }

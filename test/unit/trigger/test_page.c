@@ -428,6 +428,7 @@ static void test_triggers_without_a_page_here_are_refused(void **state)
     TRIGGER_AUTO gpu = PARSE("metricType", "gpu_utilization");
     struct asked a = ask(&p, gpu);
     assert_error(&a, ERR_FAILED_PRECONDITION, "gpu_utilization is not read from an engine's page");
+    assert_null(a.ev.feed); /* what was not asked is not shown */
     TRIGGER_AUTO hub = PARSE("metricType", "requests_waiting", "scope", "workload");
     a = ask(&p, hub);
     assert_error(&a, ERR_FAILED_PRECONDITION, "point scalerAddress at the hub");
