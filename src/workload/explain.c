@@ -249,13 +249,21 @@ static void put_active(const struct workload_facts *facts, const struct workload
     (void)buf_append_char(out, '\n');
 }
 
+/* The value alone asks for another count than the present one, and the HPA lets it pass. */
+static bool is_tolerated(const struct workload_facts *facts, const struct workload_answer *a)
+{
+    return a->result.rule == SCALING_RULE_KNOWN && a->sent.fit == SCALING_FIT_AS_IS &&
+           a->sent.proposal == facts->spec && a->result.asks_hi != facts->spec;
+}
+
 static void put_outlook(const struct workload_facts *facts, const struct workload_answer *a, struct buf *out)
 {
     struct outlook o = outlook_of(facts, a);
     if (!o.is_known)
         return;
-    (void)buf_printf(out, "; it answers %" PRId64 ", within %" PRId64 " to %" PRId64 " that is %" PRId64,
-                     a->sent.proposal, facts->hpa->min, facts->hpa->max, o.bounded);
+    (void)buf_printf(out, "; it answers %" PRId64 "%s, within %" PRId64 " to %" PRId64 " that is %" PRId64,
+                     a->sent.proposal, is_tolerated(facts, a) ? ", since the value is within its tolerance" : "",
+                     facts->hpa->min, facts->hpa->max, o.bounded);
     if (o.bounded > facts->spec && o.next < o.bounded)
         (void)buf_printf(out, ", of which the next sync may set %" PRId64, o.next);
     if (o.bounded < facts->spec && o.behaviour.down.window_s > 0)
@@ -485,15 +493,14 @@ static void last_json(const struct workload_answer *a, struct json *out)
 
 static void interval_json(const struct scaling_result *r, struct json *out)
 {
-    bool is_there = r->rule == SCALING_RULE_KNOWN || r->rule == SCALING_RULE_GROW || r->rule == SCALING_RULE_SHRINK ||
-                    r->rule == SCALING_RULE_HOLD;
+    bool has_low = scaling_rule_has_interval(r->rule), has_high = has_low && r->rule != SCALING_RULE_HOLD_PART;
     json_key(out, "interval");
     json_object_begin(out);
     json_kv_double(out, "target", r->target);
-    json_kv_maybe(out, "low", is_there, r->lo);
-    json_kv_maybe(out, "high", is_there, r->hi);
-    json_kv_maybe(out, "lowAsksFor", is_there, (double)r->asks_lo);
-    json_kv_maybe(out, "highAsksFor", is_there, (double)r->asks_hi);
+    json_kv_maybe(out, "low", has_low, r->lo);
+    json_kv_maybe(out, "high", has_high, r->hi);
+    json_kv_maybe(out, "lowAsksFor", has_low, (double)r->asks_lo);
+    json_kv_maybe(out, "highAsksFor", has_high, (double)r->asks_hi);
     json_kv_i64(out, "counted", (int64_t)r->n);
     json_kv_i64(out, "withLower", (int64_t)r->n_lower);
     json_kv_maybe(out, "beforeHPA", r->error.class == ERR_NONE, r->value);

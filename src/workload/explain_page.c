@@ -62,12 +62,14 @@ static const char *signal_name(const struct trigger *t, enum workload_mode mode)
 
 /* ---- text ---- */
 
-static void put_signal(const struct trigger *t, enum workload_mode mode, struct buf *out)
+static void put_signal(const struct trigger *t, enum workload_mode mode, bool has_pods, struct buf *out)
 {
     (void)buf_printf(out, "%s, %s", signal_name(t, mode), mode_sentence(mode));
     if (t->prefers_engine && mode == WORKLOAD_BY_PAGE)
         (void)buf_printf(out, ", in place of %s", trigger_metric_name(t->metric));
-    if (t->prefers_engine && mode == WORKLOAD_BY_GPU)
+    if (t->prefers_engine && mode == WORKLOAD_BY_GPU && !has_pods)
+        (void)buf_append_str(out, ", or by the pods' own metrics pages once there are pods");
+    if (t->prefers_engine && mode == WORKLOAD_BY_GPU && has_pods)
         (void)buf_append_str(out, ": no page of the pods says how much of the KV cache is used, which would show "
                                   "requests that wait; the pods' lines say what was tried");
     if (trigger_endpoint_hint(t) && mode == WORKLOAD_BY_PAGE)
@@ -78,7 +80,7 @@ static void put_part(const struct workload_part *part, bool is_decisive, struct 
 {
     const struct trigger *t = part->trigger;
     (void)buf_append_str(out, "signal   ");
-    put_signal(t, part->mode, out);
+    put_signal(t, part->mode, true, out); /* a profile has no parts */
     if (part->result.error.class != ERR_NONE) {
         (void)buf_printf(out, ": no value: %s\n", part->result.error.text);
         return;
@@ -98,7 +100,7 @@ void workload_put_signals(const struct workload_answer *a, struct buf *out)
     if (a->n_parts > 0 || !workload_reads_pages(a->trigger))
         return;
     (void)buf_append_str(out, "signal   ");
-    put_signal(a->trigger, a->mode, out);
+    put_signal(a->trigger, a->mode, a->n_inputs > 0, out);
     (void)buf_append_char(out, '\n');
 }
 
@@ -201,7 +203,7 @@ void workload_tell_pages(const struct workload_answer *a, workload_told told, vo
         (void)buf_printf(&text, "%zu of %zu pods: %s", counts[k], a->n_inputs, flags[k].sentence);
         told(context, flags[k].name, buf_cstr(&text));
     }
-    if (a->trigger->prefers_engine && a->inputs && a->mode == WORKLOAD_BY_GPU)
+    if (a->trigger->prefers_engine && a->n_inputs > 0 && a->mode == WORKLOAD_BY_GPU)
         told(context, "no_page",
              "the pods' metrics pages could not be read, so GPUs are measured, which saturate with one request: open "
              "the page that a pod's line names, or say where it is (enginePort, enginePath, engineScheme)");

@@ -315,8 +315,22 @@ static bool modifiers_hold(const struct lint *l, struct buf *out)
 /* Of what a row is asked: of the trigger; of each of its signals; of the trigger where it has one signal only. */
 enum asked_of { OF_TRIGGER, OF_EACH, OF_LONE };
 
+/* Engines' pages and Prometheus have shares of 1 where we have percentages. */
+static bool fraction(const struct lint *l, struct buf *out)
+{
+    if (!is_percentage(l->t) || l->t->target > 1)
+        return false;
+    (void)buf_printf(out,
+                     "target %s of %s is %s %%: percentages go from 0 to 100 here, and a share of %s is written %s",
+                     lint_number(l->t->target).text, trigger_metric_name(l->t->metric),
+                     lint_number(l->t->target).text, lint_number(l->t->target).text,
+                     lint_number(100 * l->t->target).text);
+    return true;
+}
+
 /* X(id, of what, function). Change procedure: ids are public (docs/explain.md); a new row needs a test. */
 #define LINT_ROWS(X)                                                                                                   \
+    X(fraction, OF_EACH, fraction)                                                                                     \
     X(never_grows, OF_LONE, never_grows)                                                                               \
     X(grows_by_queue_only, OF_LONE, lint_grows_by_queue_only)                                                          \
     X(never_past, OF_LONE, never_past)                                                                                 \

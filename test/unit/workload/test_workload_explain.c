@@ -97,6 +97,30 @@ static void test_growth_and_shrinking_say_what_the_hpa_will_do(void **state)
     HAS(&shrink.text, "it answers 2, within 1 to 30 that is 2, once nothing more was asked for in 300 s");
 }
 
+static void test_what_the_tolerance_lets_pass_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        double load;
+        const char *said;
+    } rows[] = {{21, "it answers 2, since the value is within its tolerance, within 1 to 30"},
+                {20, "it answers 2, within 1 to 30"},
+                {23, "it answers 3, within 1 to 30"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        WORLD w;
+        WORLD_INIT(w, LOAD);
+        (void)world_busy(&w, "a", "n1", rows[i].load);
+        (void)world_busy(&w, "b", "n1", rows[i].load);
+        struct objects o;
+        objects_init(&o, &w);
+        objects_metric(&o, "s0-load", false, 20);
+        o.hpa.max = 30;
+        EXPLAINED found;
+        explain(&w, &found);
+        HAS(&found.text, rows[i].said);
+    }
+}
+
 static void test_memory_that_says_nothing_is_marked(void **state)
 {
     (void)state;
@@ -257,6 +281,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everything_that_counted_is_shown),
+        cmocka_unit_test(test_what_the_tolerance_lets_pass_is_said),
         cmocka_unit_test(test_growth_and_shrinking_say_what_the_hpa_will_do),
         cmocka_unit_test(test_memory_that_says_nothing_is_marked),
         cmocka_unit_test(test_errors_are_explained_too),

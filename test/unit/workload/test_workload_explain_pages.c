@@ -73,6 +73,12 @@ static void test_a_profile_says_what_it_goes_by_and_what_to_open(void **state)
     HAS(&by_gpu.text, "signal   memory_used_percent, by the GPUs that the pods hold: no page of the pods says",
         "page     http://10.0.0.1:8000/metrics", "; last try: connection refused\n", "(no_page)");
     HAS(&by_gpu.json, "\"mode\":\"gpu\"", "\"signal\":\"memory_used_percent\"", "\"id\":\"no_page\"");
+    WORLD none; /* no pod: nothing was tried */
+    PAGES_INIT(none, "profile", "vllm-inference");
+    EXPLAINED at_zero;
+    explain(&none, &at_zero);
+    HAS(&at_zero.text, "or by the pods' own metrics pages once there are pods\n");
+    assert_null(strstr(buf_cstr(&at_zero.text), "no_page"));
 }
 
 static void test_of_several_signals_each_is_shown_and_which_decides(void **state)
@@ -97,6 +103,7 @@ static void test_of_several_signals_each_is_shown_and_which_decides(void **state
     explain(&w, &failed);
     HAS(&failed.text, "signal   kv_cache_usage, by the pods' own metrics pages: no value: ",
         "a signal that has no value could decide it");
+    HAS(&failed.json, "\"high\":null", "\"lowAsksFor\":1");
 }
 
 static void test_a_server_that_hangs_is_warned_of(void **state)

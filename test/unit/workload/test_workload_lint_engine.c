@@ -53,6 +53,13 @@ static const struct {
     change quieted;
     const char *part; /* of the sentence */
 } rows[] = {
+    {"fraction", {KV, "targetValue", "0.8"}, no_change, {IN_FLIGHT, "targetValue", "0.8"}, no_change, "is written 80"},
+    {"fraction",
+     {SIGNAL("requests_in_flight,kv_cache_usage"), "targetValue", "16,0.8"},
+     no_change,
+     {SIGNAL("requests_in_flight,kv_cache_usage"), "targetValue", "0.8,80"},
+     no_change,
+     "target 0.8 of kv_cache_usage is 0.8 %"},
     {"never_grows", {KV, "targetValue", "190"}, no_change, {KV, "targetValue", "80"}, no_change, "at most 200"},
     {"never_grows", {VLLM, "targetValue", "185"}, no_change, {VLLM, "targetValue", "95"}, no_change, "above 203.5"},
     {"grows_by_queue_only", {KV, "targetValue", "95"}, no_change, {KV, "targetValue", "90"}, no_change, "above 104.5"},
