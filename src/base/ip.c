@@ -84,21 +84,38 @@ static const char *fault_of_local_nat64(const uint8_t address[16])
     return fault_of_v4(address + 12);
 }
 
+/* Its row among the known ones, or ARRAY_LEN(known_v6). */
+static size_t row_of(const uint8_t address[16])
+{
+    size_t row = 0;
+    while (row < ARRAY_LEN(known_v6) && !has_prefix(address, known_v6[row].bytes, known_v6[row].bits))
+        row++;
+    return row;
+}
+
 static const char *fault_of_v6(const uint8_t address[16])
 {
-    for (size_t i = 0; i < ARRAY_LEN(known_v6); i++) {
-        if (!has_prefix(address, known_v6[i].bytes, known_v6[i].bits))
-            continue;
-        if (known_v6[i].v4_at == LOCAL_NAT64)
-            return fault_of_local_nat64(address);
-        return known_v6[i].v4_at == NONE ? known_v6[i].fault : fault_of_v4(address + known_v6[i].v4_at);
-    }
-    return NULL;
+    size_t row = row_of(address);
+    if (row == ARRAY_LEN(known_v6))
+        return NULL;
+    if (known_v6[row].v4_at == LOCAL_NAT64)
+        return fault_of_local_nat64(address);
+    return known_v6[row].v4_at == NONE ? known_v6[row].fault : fault_of_v4(address + known_v6[row].v4_at);
 }
 
 const char *ip_fault(const struct ip *ip)
 {
     return ip->is_v6 ? fault_of_v6(ip->bytes) : fault_of_v4(ip->bytes);
+}
+
+bool ip_v4_of(const struct ip *ip, struct ip *ret)
+{
+    size_t row = ip->is_v6 ? row_of(ip->bytes) : ARRAY_LEN(known_v6);
+    if (row == ARRAY_LEN(known_v6) || known_v6[row].v4_at == NONE)
+        return false;
+    *ret = (struct ip){.is_v6 = false};
+    memcpy(ret->bytes, ip->bytes + (known_v6[row].v4_at == LOCAL_NAT64 ? 12 : known_v6[row].v4_at), 4);
+    return true;
 }
 
 int ip_parse(struct str text, struct ip *ret)

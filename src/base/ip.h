@@ -23,6 +23,10 @@ int ip_parse(struct str text, struct ip *ret) __attribute__((warn_unused_result)
  * reference B.6 #65; RFC 4291, 6052, 6890, 8215 */
 const char *ip_fault(const struct ip *ip);
 
+/* The IPv4 address that an IPv6 address stands for, in those forms; of a network's own NAT64 as if its prefix had 96
+ * bits. False: it stands for none, and *ret is as it was. */
+bool ip_v4_of(const struct ip *ip, struct ip *ret);
+
 /* "10.0.0.0/8", "fd00::/8", or one address. */
 struct ip_prefix {
     struct ip ip;

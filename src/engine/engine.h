@@ -47,8 +47,8 @@ int engine_endpoint_url(const char *endpoint, const char *ns, bool has_cluster_d
 /* May an address (numeric, as text, no port) be connected to: NULL, or why not ("is a link-local address"), static
  * text. Mapped, NAT64 and 6to4 forms count as the IPv4 address in them; the table is base's, which the text of URLs
  * shares. Link-local, metadata, unspecified, broadcast and multicast addresses never; loopback and the cluster's do.
- * `allow` and `deny` are the operator's, "10.0.0.0/8" each, NULL-terminated or NULL: deny refuses more; a non-empty
- * allow refuses all others. */
+ * `allow` and `deny` are the operator's, "10.0.0.0/8" each, NULL-terminated or NULL: deny refuses more, an
+ * IPv6 address that stands for a denied IPv4 one too; a non-empty allow refuses all others. */
 const char *engine_address_fault(const char *address, const char *const *allow, const char *const *deny);
 
 /* ---- fetching ---- */

@@ -40,14 +40,14 @@ static bool is_in(const struct ip_prefix *prefixes, size_t n, const struct ip *i
 
 const char *engine_lists_fault(const struct engine_lists *lists, const char *address)
 {
-    struct ip ip;
-    struct str text = str_of(address);
-    if (ip_parse(text, &ip) < 0)
+    struct ip ip, v4;
+    if (ip_parse(str_of(address), &ip) < 0)
         return "is no IP address";
     const char *fault = ip_fault(&ip);
     if (fault)
         return fault;
-    if (is_in(lists->deny.items, lists->deny.len, &ip))
+    if (is_in(lists->deny.items, lists->deny.len, &ip) ||
+        (ip_v4_of(&ip, &v4) && is_in(lists->deny.items, lists->deny.len, &v4)))
         return "is denied by --endpoint-deny";
     if (lists->allow.len > 0 && !is_in(lists->allow.items, lists->allow.len, &ip))
         return "is not among those of --endpoint-allow";

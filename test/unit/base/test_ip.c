@@ -115,6 +115,27 @@ static void test_prefixes_match_their_addresses_and_no_others(void **state)
     }
 }
 
+static void test_the_ipv4_address_that_an_ipv6_stands_for_is_known(void **state)
+{
+    static const struct {
+        const char *text, *v4; /* NULL: none */
+    } cases[] = {
+        {"::ffff:10.0.0.1", "10.0.0.1"},   {"::10.0.0.1", "10.0.0.1"},
+        {"::ffff:0:10.0.0.1", "10.0.0.1"}, {"64:ff9b::10.0.0.1", "10.0.0.1"},
+        {"2002:a00:1::5", "10.0.0.1"},     {"64:ff9b:1:2:3:4:10.0.0.1", "10.0.0.1"},
+        {"10.0.0.1", NULL},                {"fd00::10.0.0.1", NULL},
+        {"::1", NULL},                     {"fe80::10.0.0.1", NULL},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct ip ip = ip_of(cases[i].text), v4 = {0}, wanted = {0};
+        if (cases[i].v4)
+            wanted = ip_of(cases[i].v4);
+        if (ip_v4_of(&ip, &v4) != (cases[i].v4 != NULL) || memcmp(&v4, &wanted, sizeof(v4)) != 0)
+            fail_msg("%s", cases[i].text);
+    }
+}
+
 static void test_what_is_no_prefix_is_refused_with_the_reason(void **state)
 {
     static const struct {
@@ -148,6 +169,7 @@ int main(void)
         cmocka_unit_test(test_addresses_are_read_and_other_spellings_are_not),
         cmocka_unit_test(test_refused_addresses_are_refused_in_every_form),
         cmocka_unit_test(test_prefixes_match_their_addresses_and_no_others),
+        cmocka_unit_test(test_the_ipv4_address_that_an_ipv6_stands_for_is_known),
         cmocka_unit_test(test_what_is_no_prefix_is_refused_with_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
