@@ -35,6 +35,15 @@ static void next_step_for_token(const struct engine_page *page, struct buf *out)
         (void)buf_append_str(out, "the page wants a token: give its file with --engine-token-file");
 }
 
+/* A pod is asked at its address, which few certificates name. */
+static const char *next_step(const struct engine_page *page, enum engine_outcome outcome)
+{
+    if (outcome == ENGINE_UNREACHABLE && str_has_prefix(str_of(page->url), "https:"))
+        return "is the engine up, is that its page's port, and does it speak https there, with a certificate for that "
+               "very address by somebody trusted (--engine-ca-file)?";
+    return next_steps[outcome];
+}
+
 static void say(const struct engine_page *page, enum engine_outcome outcome, const struct err *error, struct buf *out)
 {
     if (error)
@@ -44,8 +53,8 @@ static void say(const struct engine_page *page, enum engine_outcome outcome, con
     if (outcome == ENGINE_HTTP_401 || outcome == ENGINE_HTTP_403) {
         (void)buf_append_str(out, "; ");
         next_step_for_token(page, out);
-    } else if (next_steps[outcome]) {
-        (void)buf_printf(out, "; %s", next_steps[outcome]);
+    } else if (next_step(page, outcome)) {
+        (void)buf_printf(out, "; %s", next_step(page, outcome));
     }
 }
 

@@ -277,6 +277,7 @@ static void test_tls_pods_are_trusted_by_the_file_and_told_the_token(void **stat
     engine_reload(w->engine);
     world_until(w, *world_ask(w, &want)->error);
     assert_non_null(strstr(engine_page(w->engine, &want)->error, "SSL"));
+    assert_non_null(strstr(engine_page(w->engine, &want)->error, "with a certificate for that very address"));
     config.is_insecure = true;
     world_engine(w, config);
     assert_string_equal(world_ask(w, &want)->error, "");
