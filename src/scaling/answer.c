@@ -167,7 +167,7 @@ void scaling_for_hpa(const struct scaling_hpa *hpa, const struct scaling_result 
     *ret = (struct scaling_answer){.fit = SCALING_FIT_REFUSED, .error = result->error};
     if (result->error.class != ERR_NONE)
         return;
-    if (result->rule == SCALING_RULE_ZERO || result->rule == SCALING_RULE_JOB_QUEUE) { /* no HPA computes with it */
+    if (result->rule == SCALING_RULE_ZERO) { /* the HPA computes nothing at 0 */
         send(ret, SCALING_FIT_AS_IS, result->value);
         return;
     }

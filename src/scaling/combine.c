@@ -36,9 +36,7 @@ static bool beats(const struct scaling_result *part, const struct scaling_result
 
 static void take_bounds(const struct scaling_result *part, struct scaling_result *ret)
 {
-    bool is_weighed = part->rule == SCALING_RULE_KNOWN || part->rule == SCALING_RULE_GROW ||
-                      part->rule == SCALING_RULE_SHRINK || part->rule == SCALING_RULE_HOLD;
-    if (!is_weighed)
+    if (!scaling_rule_has_interval(part->rule))
         return;
     ret->lo = fmax(ret->lo, scale(ratio_of(part->lo, part), ret->target));
     ret->hi = fmax(ret->hi, scale(ratio_of(part->hi, part), ret->target));
@@ -99,8 +97,7 @@ static void decide_value(const struct scaling_result *parts, size_t n, struct sc
             take_bounds(&parts[i], ret);
     ret->value = scale(ratio_of(parts[best].value, &parts[best]), ret->target);
     ret->is_hold = parts[best].is_hold;
-    if (ret->rule != SCALING_RULE_JOB_QUEUE) /* a job has no count to hold */
-        hold_for_failed(ret);
+    hold_for_failed(ret);
     if (isfinite(ret->value) && ret->value <= value_max)
         return;
     ret->value = 0;

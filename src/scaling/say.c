@@ -31,7 +31,7 @@ static void say_interval(const struct scaling_rules *rules, const struct scaling
         if (r->n_parts == 0)
             (void)buf_printf(out, " from %zu", r->n_lower);
         (void)buf_printf(out, " (asks for %" PRId64 ")", r->asks_lo);
-        if (r->rule != SCALING_RULE_HOLD_PART) { /* what has no value has no upper end */
+        if (r->rule != SCALING_RULE_HOLD_PART) {
             say_number(out, ", at most ", r->hi);
             (void)buf_printf(out, " (asks for %" PRId64 ")", r->asks_hi);
         }
@@ -65,10 +65,7 @@ static void say_states(const struct scaling_result *r, struct buf *out)
 void scaling_say(const struct scaling_rules *rules, const struct scaling_result *r, const struct scaling_answer *answer,
                  struct buf *out)
 {
-    bool has_interval = r->rule == SCALING_RULE_KNOWN || r->rule == SCALING_RULE_GROW ||
-                        r->rule == SCALING_RULE_SHRINK || r->rule == SCALING_RULE_HOLD ||
-                        r->rule == SCALING_RULE_HOLD_PART;
-    if (has_interval)
+    if (scaling_rule_has_interval(r->rule))
         say_interval(rules, r, out);
     (void)buf_append_str(out, scaling_rule_sentence(r->rule));
     say_parts(r, out);
@@ -77,8 +74,7 @@ void scaling_say(const struct scaling_rules *rules, const struct scaling_result 
         return;
     say_number(out, "; value ", r->value);
     say_number(out, " for target ", r->target);
-    bool is_for_hpa = r->rule != SCALING_RULE_ZERO && r->rule != SCALING_RULE_JOB_QUEUE;
-    if (!answer || answer->error.class != ERR_NONE || !is_for_hpa)
+    if (!answer || answer->error.class != ERR_NONE || r->rule == SCALING_RULE_ZERO)
         return;
     (void)buf_printf(out, "; %s", scaling_fit_sentence(answer->fit));
     if (scaling_milli(answer->value) != scaling_milli(r->value)) {

@@ -250,7 +250,6 @@ struct scaling_rules {
     bool is_engine;   /* a signal of the pods' own servers, which needs no GPU */
     bool is_weighted; /* a latency: the mean is over requests (load.weight), and pods without any are left out. 2.4 */
     bool is_job;      /* a ScaledJob: 2.9 */
-    bool is_demand;   /* a demand signal (queue length), which ScaledJobs may use */
     bool is_training; /* profile `training` */
     enum scaling_on_missing on_missing;
     double activation; /* threshold, in the unit of the metric */
@@ -320,12 +319,9 @@ struct scaling_workload {
     X(HOLD, NONE, "what is not known could decide it, so the present count stays")                                     \
     X(HOLD_LOADING, NONE, "nothing but loading pods yet, so the present count stays")                                  \
     X(HOLD_PART, NONE, "a signal that has no value could decide it, so the present count stays")                       \
-    X(JOB_QUEUE, NONE, "the sum of what the pages of the running jobs say")                                            \
     X(JOB, FAILED_PRECONDITION,                                                                                        \
-      "the load of a ScaledJob's running jobs does not say how many more are wanted: use a queue length")              \
-    X(JOB_UNSEEN, FAILED_PRECONDITION,                                                                                 \
-      "no pod of the ScaledJob is known, so no page says how long the queue is: measure a server that is always "      \
-      "there (scope cluster and vllmEndpoint)")                                                                        \
+      "the load of a ScaledJob's running jobs does not say how many more are wanted: measure what is waiting, at a "   \
+      "server or router that is always there (scope cluster, and vllmEndpoint or tritonEndpoint)")                     \
     X(NO_SCALE, UNAVAILABLE, "the replica count of the scale target is not known: the Kubernetes API does not answer") \
     X(NO_GPU, FAILED_PRECONDITION, "no pod of the workload requests or holds a GPU")                                   \
     X(UNSUPPORTED, FAILED_PRECONDITION, "no GPU of the workload has this metric")                                      \
@@ -345,6 +341,8 @@ enum scaling_rule {
         SCALING_RULE_COUNT
 };
 const char *scaling_rule_sentence(enum scaling_rule rule);
+/* Did lo and hi decide it? Of HOLD_PART only lo is known: what has no value has no upper end. */
+bool scaling_rule_has_interval(enum scaling_rule rule);
 
 /* Why it is active or not: X(id, is active, sentence). */
 #define SCALING_ACTIVE_RULES(X)                                                                                        \

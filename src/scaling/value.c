@@ -30,6 +30,12 @@ const char *scaling_rule_sentence(enum scaling_rule rule)
     return rule < SCALING_RULE_COUNT ? rule_facts[rule].sentence : "unknown";
 }
 
+bool scaling_rule_has_interval(enum scaling_rule rule)
+{
+    return rule == SCALING_RULE_KNOWN || rule == SCALING_RULE_GROW || rule == SCALING_RULE_SHRINK ||
+           rule == SCALING_RULE_HOLD || rule == SCALING_RULE_HOLD_PART;
+}
+
 const char *scaling_active_sentence(enum scaling_active_rule rule)
 {
     return rule < SCALING_ACTIVE_RULE_COUNT ? active_facts[rule].sentence : "unknown";
@@ -277,40 +283,12 @@ static enum scaling_rule decide_counted(struct evaluation *ev)
     return weigh(ev);
 }
 
-/* 2.9: jobs have no count to hold and nothing to shrink, so what is known is a lower end, and that is the value. */
-static enum scaling_rule decide_job(struct evaluation *ev)
-{
-    const struct scaling_gathered *g = &ev->gathered;
-    double sum = 0;
-    size_t n = 0, n_read = 0;
-    for (size_t i = 0; i < g->n_items; i++) {
-        const struct scaling_replica *r = &g->items[i];
-        bool is_read = r->reading == SCALING_READ_OK && r->load.window.is_known;
-        if (!counts(ev, r))
-            continue;
-        n++;
-        n_read += is_read;
-        sum += is_read ? r->load.window.value : 0;
-    }
-    ev->ret->n = n;
-    ev->ret->n_lower = n_read;
-    if (n == 0)
-        return SCALING_RULE_JOB_UNSEEN;
-    if (ev->rules->on_missing == SCALING_MISSING_IS_ERROR && ev->ret->counts[SCALING_POD_MISSING] > 0)
-        return SCALING_RULE_MISSING_IS_ERROR;
-    if (n_read == 0)
-        return g->n_ought > 0 ? nothing_read(ev) : SCALING_RULE_NOTHING_READ;
-    return finish(ev->ret, SCALING_RULE_JOB_QUEUE, sum);
-}
-
 /* What needs no look at the pods. */
 static enum scaling_rule decide_first(const struct evaluation *ev)
 {
     const struct scaling_workload *w = ev->workload;
-    if (ev->rules->is_job && !ev->rules->is_demand)
-        return SCALING_RULE_JOB;
     if (ev->rules->is_job)
-        return SCALING_RULE_COUNT; /* it has no /scale */
+        return SCALING_RULE_JOB;
     if (!w->is_scale_known)
         return SCALING_RULE_NO_SCALE;
     return w->replicas.spec <= 0 ? SCALING_RULE_ZERO : SCALING_RULE_COUNT;
@@ -355,7 +333,7 @@ static enum scaling_rule decide(struct evaluation *ev, struct arena *arena)
     set_warnings(ev);
     if (ev->workload->n_pods > 0 && !g->has_gpu && !ev->rules->is_engine)
         return SCALING_RULE_NO_GPU;
-    return ev->rules->is_job ? decide_job(ev) : decide_counted(ev);
+    return decide_counted(ev);
 }
 
 /* ---- 4 ---- */

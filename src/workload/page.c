@@ -212,7 +212,6 @@ static void set_mode(struct look *look, enum workload_mode mode)
     look->rules.is_engine = true;
     look->rules.is_memory = false;
     look->rules.is_weighted = kind == SIGNALS_LATENCY;
-    look->rules.is_demand = kind == SIGNALS_LEVEL || kind == SIGNALS_RATE;
     look->rules.ceiling = signal == SIGNALS_KV_CACHE_USAGE ? demand_ceiling : 0;
 }
 

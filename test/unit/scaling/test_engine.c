@@ -193,57 +193,6 @@ static void test_demand_wakes_also_while_the_count_is_not_known(void **state)
     assert_true(r.is_active && r.active_error.class == ERR_NONE);
 }
 
-/* ---- ScaledJobs: 2.9 ---- */
-
-static void test_a_jobs_queue_is_the_sum_of_the_pages_that_are_known(void **state)
-{
-    (void)state;
-    struct scaling_rules rules = demand_rules(), strict;
-    rules.is_job = rules.is_demand = true;
-    rules.ceiling = 0;
-    rules.target = 16;
-    strict = rules;
-    strict.on_missing = SCALING_MISSING_IS_ERROR;
-    struct scaling_pod ended = page_pod(50);
-    ended.phase = SCALING_PHASE_SUCCEEDED;
-    const struct {
-        const char *what;
-        const struct scaling_rules *rules;
-        const struct scaling_pod *pods;
-        size_t n;
-        enum scaling_rule rule;
-        double value;
-        bool is_active;
-    } cases[] = {
-        {"the sum", &rules, PODS(page_pod(40), page_pod(3)), SCALING_RULE_JOB_QUEUE, 43, true},
-        {"young ones in full", &rules, PODS(fresh_pod(true, 3, 40, 40)), SCALING_RULE_JOB_QUEUE, 40, true},
-        {"ended jobs do not count", &rules, PODS(page_pod(40), ended), SCALING_RULE_JOB_QUEUE, 40, true},
-        {"a missing page adds nothing: starting jobs for what is not known helps nobody", &rules,
-         PODS(page_pod(40), missing_pod(5)), SCALING_RULE_JOB_QUEUE, 40, true},
-        {"an empty queue", &rules, PODS(page_pod(0)), SCALING_RULE_JOB_QUEUE, 0, false},
-        {"no page is read", &rules, PODS(missing_pod(5)), SCALING_RULE_NOTHING_READ, 0, true},
-        {"none has the signal", &rules, PODS(unsupported()), SCALING_RULE_NO_SIGNAL, 0, false},
-        {"none runs yet", &rules, PODS(pending_pod(5)), SCALING_RULE_NOTHING_READ, 0, true},
-        {"no pod is known", &rules, NULL, 0, SCALING_RULE_JOB_UNSEEN, 0, false},
-        {"all have ended", &rules, PODS(ended), SCALING_RULE_JOB_UNSEEN, 0, false},
-        {"onMissing error", &strict, PODS(page_pod(40), missing_pod(5)), SCALING_RULE_MISSING_IS_ERROR, 0, true},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        ARENA_AUTO struct arena arena;
-        arena_init(&arena, ARENA_BYTES);
-        struct scaling_workload workload = {.pods = cases[i].pods, .n_pods = cases[i].n};
-        struct scaling_result r;
-        struct scaling_answer answer;
-        scaling_evaluate(cases[i].rules, &workload, &arena, &r);
-        if (r.rule != cases[i].rule || !(fabs(r.value - cases[i].value) < 1e-9) || r.is_active != cases[i].is_active)
-            fail_msg("%s: %s, value %g, %s", cases[i].what, scaling_rule_sentence(r.rule), r.value,
-                     scaling_active_sentence(r.active_rule));
-        scaling_for_hpa(&(struct scaling_hpa){.type = SCALING_VALUE, .target = 16}, &r, &answer);
-        assert_double_same(answer.value, cases[i].value);
-        assert_int_equal(answer.error.class, r.error.class);
-    }
-}
-
 static void test_the_sentence_says_that_requests_weigh(void **state)
 {
     (void)state;
@@ -268,7 +217,6 @@ int main(void)
         cmocka_unit_test(test_a_pod_with_requests_is_active_whatever_its_signal_says),
         cmocka_unit_test(test_what_wakes_makes_active_from_zero_and_above),
         cmocka_unit_test(test_demand_wakes_also_while_the_count_is_not_known),
-        cmocka_unit_test(test_a_jobs_queue_is_the_sum_of_the_pages_that_are_known),
         cmocka_unit_test(test_the_sentence_says_that_requests_weigh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

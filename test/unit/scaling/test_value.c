@@ -193,9 +193,9 @@ static struct scaling_pod unread_because(enum scaling_reading reading, double bo
 static void test_what_will_never_be_measured_is_a_precondition(void **state)
 {
     (void)state;
-    struct scaling_rules rules = rules_of(SCALING_AVG), job = rules, demand = rules, engine = rules;
+    struct scaling_rules rules = rules_of(SCALING_AVG), job = rules, job_page = rules, engine = rules;
     job.is_job = true;
-    demand.is_job = demand.is_demand = demand.is_engine = true;
+    job_page.is_job = job_page.is_engine = true;
     engine.is_engine = true;
     struct scaling_pod no_gpu = M(10);
     no_gpu.has_gpu = false;
@@ -206,7 +206,7 @@ static void test_what_will_never_be_measured_is_a_precondition(void **state)
         struct value_case c;
     } cases[] = {
         {&job, {"a ScaledJob", SCALING_AVG, 2, PODS(M(90)), OK_RULE(JOB), 0}},
-        {&demand, {"a ScaledJob's queue", SCALING_AVG, 2, PODS(M(90), M(3)), OK_RULE(JOB_QUEUE), 93}},
+        {&job_page, {"nor what the pages of running jobs say", SCALING_AVG, 2, PODS(M(90), M(3)), OK_RULE(JOB), 0}},
         {&rules, {"no pod asks for a GPU", SCALING_AVG, 1, PODS(no_gpu), OK_RULE(NO_GPU), 0}},
         {&rules, {"one does", SCALING_AVG, 2, PODS(no_gpu, M(20)), OK_RULE(KNOWN), 30}},
         {&engine, {"an engine's signal needs none", SCALING_AVG, 1, PODS(no_gpu), OK_RULE(KNOWN), 10}},

@@ -698,20 +698,15 @@ static void test_what_was_said_before_an_outage_is_no_value_after_it(void **stat
     assert_near(VALUE(w), 0);
 }
 
-static void test_jobs_may_follow_a_queue(void **state)
+static void test_the_pages_of_running_jobs_say_nothing_of_what_waits(void **state)
 {
     (void)state;
     WORLD w;
-    WORLD ratio;
     PAGES_INIT(w, WAITING);
     pages_serve(&w, 1, 1, 12, 50);
     w.facts.is_job = true;
     w.facts.is_scale_known = false;
-    assert_near(VALUE(w), 12);
-    PAGES_INIT(ratio, KV);
-    pages_serve(&ratio, 1, 1, 0, 50);
-    ratio.facts.is_job = true;
-    assert_refused(ratio, ERR_FAILED_PRECONDITION, "use a queue length");
+    assert_refused(w, ERR_FAILED_PRECONDITION, "scope cluster, and vllmEndpoint or tritonEndpoint");
 }
 
 static void test_a_metric_of_the_users_choice(void **state)
@@ -785,7 +780,7 @@ int main(void)
         cmocka_unit_test(test_pages_are_kept_wanted_between_questions),
         cmocka_unit_test(test_a_page_read_for_less_than_the_window_holds),
         cmocka_unit_test(test_what_was_said_before_an_outage_is_no_value_after_it),
-        cmocka_unit_test(test_jobs_may_follow_a_queue),
+        cmocka_unit_test(test_the_pages_of_running_jobs_say_nothing_of_what_waits),
         cmocka_unit_test(test_a_metric_of_the_users_choice),
         cmocka_unit_test(test_scope_cluster_reads_the_page_of_the_endpoint),
     };
