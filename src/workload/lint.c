@@ -322,9 +322,8 @@ static bool fraction(const struct lint *l, struct buf *out)
         return false;
     (void)buf_printf(out,
                      "target %s of %s is %s %%: percentages go from 0 to 100 here, and a share of %s is written %s",
-                     lint_number(l->t->target).text, trigger_metric_name(l->t->metric),
-                     lint_number(l->t->target).text, lint_number(l->t->target).text,
-                     lint_number(100 * l->t->target).text);
+                     lint_number(l->t->target).text, trigger_metric_name(l->t->metric), lint_number(l->t->target).text,
+                     lint_number(l->t->target).text, lint_number(100 * l->t->target).text);
     return true;
 }
 
