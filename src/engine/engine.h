@@ -64,7 +64,7 @@ struct engine_config {
     bool is_token_plain;    /* of their http pages too */
     const char *const *allow, *const *deny; /* of endpoints: see engine_address_fault */
     bool has_cluster_dns;
-    int64_t timeout_ns; /* of one fetch; 0 = 3 s */
+    int64_t timeout_ns;   /* of one fetch; 0 = 3 s */
     size_t max_pages;     /* of pods; 0 = 20,000 */
     size_t max_endpoints; /* pages of endpoints; 0 = 5,000 */
     size_t max_at_once;   /* fetches in the air; 0 = 64; of one host 1 */
@@ -87,7 +87,8 @@ int64_t engine_interval_ns(int64_t window_ns, int64_t activation_window_ns);
 /* How old the newest page may be: 3 intervals, at least 5 s. */
 int64_t engine_max_age_ns(int64_t interval_ns);
 /* The page, fetched from now on each interval, spread in time, until nobody has asked for a minute (an endpoint: as
- * long as the longest window and KEDA's slowest poll, 15 minutes). NULL beyond the ceiling. Valid until the next turn. */
+ * long as the longest window and KEDA's slowest poll, 15 minutes). NULL beyond the ceiling. Valid until the next turn.
+ */
 const struct signals_feed *engine_page(struct engine *e, const struct engine_want *want);
 
 /* One fetch that begins after this call, for answers that must not come from an older page (reference A.12 18, 19):
