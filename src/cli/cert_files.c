@@ -33,8 +33,10 @@ int cert_files_read(const char *folder, struct cert_store *store, struct err *e)
         read_text(folder, "ca.key", &store->authority.key, e) < 0 ||
         read_text(folder, "tls.crt", &store->end.cert, e) < 0 || read_text(folder, "tls.key", &store->end.key, e) < 0)
         return -1;
-    /* The authority is the first of those that are trusted. */
-    return buf_append(&store->authority.cert, store->trusted.data, store->trusted.len);
+    /* The authority is the first of those that are trusted; without one its text stays empty. */
+    const struct buf none = {0};
+    (void)net_bundle_join(&store->trusted, &none, 0, &store->authority.cert);
+    return 0;
 }
 
 static int write_all(int fd, const struct buf *text)

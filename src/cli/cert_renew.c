@@ -18,11 +18,13 @@ void cert_store_fini(struct cert_store *store)
     buf_fini(&store->trusted);
 }
 
-static int check(const struct cert_store *store, const struct cert_wish *wish, int64_t left_s, struct err *e)
+/* Is the certificate fit for so long, for those who trust by that bundle? */
+static int check(const struct cert_store *store, const struct buf *trusted, const struct cert_wish *wish,
+                 int64_t left_s, struct err *e)
 {
     const struct net_cert_wish fit = {
         .names = wish->names, .n_names = wish->n_names, .now_s = wish->now_s, .until_s = wish->now_s + left_s};
-    return net_cert_check(&store->end, &store->trusted, &fit, e);
+    return net_cert_check(&store->end, trusted, &fit, e);
 }
 
 /* An authority that outlasts what it is going to sign; with its own key where it has one, so that nobody's trust ends.
@@ -59,14 +61,14 @@ int cert_renew(struct cert_store *store, const struct cert_wish *wish, struct ce
     *ret = (struct cert_result){.outcome = CERT_KEPT};
     if (net_issue_check(&names, e) < 0)
         return -1;
-    if (check(store, wish, wish->renew_before_s, &ret->why) == 0)
+    if (check(store, &store->trusted, wish, wish->renew_before_s, &ret->why) == 0)
         return 0;
-    bool has_time = check(store, wish, wish->renew_before_s / 2, &ignored) == 0;
+    bool has_time = check(store, &store->trusted, wish, wish->renew_before_s / 2, &ignored) == 0;
     if (ensure_authority(store, wish, ret, e) < 0)
         return -1;
-    bool is_known = net_bundle_has(&store->trusted, &store->authority.cert);
+    bool is_same = check(store, &store->authority.cert, wish, wish->renew_before_s / 2, &ignored) == 0;
     if (net_bundle_join(&store->authority.cert, &store->trusted, wish->now_s, &store->trusted) < 0)
         return err_set(e, ERR_INTERNAL, "the authority that was made cannot be read");
-    ret->outcome = has_time && !is_known ? CERT_ANNOUNCED : CERT_MADE;
+    ret->outcome = has_time && !is_same ? CERT_ANNOUNCED : CERT_MADE;
     return ret->outcome == CERT_MADE ? make(store, wish, e) : 0;
 }

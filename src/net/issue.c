@@ -377,15 +377,6 @@ static bool is_same_authority(const X509 *a, const X509 *b)
     return is_same;
 }
 
-bool net_bundle_has(const struct buf *bundle, const struct buf *authority)
-{
-    STACK_OF(X509) *all CERTS_AUTO = read_certs(bundle), *ours CERTS_AUTO = read_certs(authority);
-    for (int i = 0; sk_X509_num(ours) > 0 && i < sk_X509_num(all); i++)
-        if (is_same_authority(sk_X509_value(all, i), sk_X509_value(ours, 0)))
-            return true;
-    return false;
-}
-
 int net_bundle_join(const struct buf *authority, const struct buf *others, int64_t now_s, struct buf *ret)
 {
     STACK_OF(X509) *ours CERTS_AUTO = read_certs(authority), *all CERTS_AUTO = read_certs(others);

@@ -183,8 +183,6 @@ int net_cert_check(const struct net_pem *pem, const struct buf *trusted, const s
 int net_authority_check(const struct net_pem *authority, int64_t now_s, int64_t until_s, struct err *e);
 /* When the first certificate ends, seconds since 1970; 0: there is none. */
 int64_t net_cert_until_s(const struct buf *pem);
-/* Is a certificate with the authority's name and key in the bundle? */
-bool net_bundle_has(const struct buf *bundle, const struct buf *authority);
 /* In place of *ret (which may be `others`): the authority, then others that have not ended; four at most. -1: there is
  * no authority. */
 int net_bundle_join(const struct buf *authority, const struct buf *others, int64_t now_s, struct buf *ret);

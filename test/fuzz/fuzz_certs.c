@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct net_issue issue = {.common_name = "fuzz", .from_s = now_s, .until_s = now_s + 86400};
     assert(net_issue_authority(&issue, &authority, &e) == 0);
     assert(net_bundle_join(&authority.cert, &bundle, now_s, &bundle) == 0);
-    assert(net_bundle_has(&bundle, &authority.cert));
+    assert(str_has_prefix(str_of(buf_cstr(&bundle)), buf_cstr(&authority.cert)));
     net_pem_fini(&pem);
     net_pem_fini(&authority);
     buf_fini(&bundle);

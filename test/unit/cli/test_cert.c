@@ -4,7 +4,9 @@
 #include "cli/cert.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { DAY_S = 86400 };
 static const int64_t start_s = 1800000000;
@@ -115,7 +117,7 @@ static void test_a_new_authority_is_announced_before_it_is_used(void **state)
     buf_init(&copy, NET_PEM_BYTES_MAX);
     (void)buf_append(&copy, store->trusted.data, store->trusted.len);
     lose_authority(store);
-    struct cert_wish early = wish_at(310), again = wish_at(334), late = wish_at(336);
+    struct cert_wish early = wish_at(310), again = wish_at(334), late = wish_at(336), later = wish_at(337);
     assert_int_equal(renew(store, &early, &result), CERT_ANNOUNCED);
     assert_true(result.has_new_authority);
     assert_string_equal(buf_cstr(&store->end.cert), first);
@@ -124,12 +126,46 @@ static void test_a_new_authority_is_announced_before_it_is_used(void **state)
     struct buf bundle; /* of somebody who took ca.crt after the announcement */
     buf_init(&bundle, NET_PEM_BYTES_MAX);
     (void)buf_append(&bundle, store->trusted.data, store->trusted.len);
-    assert_int_equal(renew(store, &again, &result), CERT_MADE);
-    assert_int_equal(renew(store, &late, &result), CERT_KEPT);
+    assert_int_equal(renew(store, &again, &result), CERT_ANNOUNCED); /* those who copy it have had no month yet */
+    assert_false(result.has_new_authority);
+    assert_string_equal(buf_cstr(&store->end.cert), first);
+    assert_true(trusts(&copy, store, 334));
+    assert_int_equal(renew(store, &late, &result), CERT_MADE);
+    assert_false(result.has_new_authority);
+    assert_int_equal(renew(store, &later, &result), CERT_KEPT);
     assert_false(trusts(&copy, store, 336));
     assert_true(trusts(&bundle, store, 336));
     buf_fini(&bundle);
     buf_fini(&copy);
+}
+
+/* In a folder the authority and those that are trusted are one file. */
+static void test_in_a_folder_an_announced_authority_waits_too(void **state)
+{
+    struct cert_store *store = (struct cert_store *)*state;
+    struct cert_wish early = wish_at(310), again = wish_at(334), late = wish_at(336);
+    static const char *const files[] = {"ca.crt", "ca.key", "tls.crt", "tls.key"};
+    char folder[] = "/tmp/test-cert-XXXXXX", path[64];
+    struct cert_result result;
+    struct cert_store copy;
+    struct err e;
+    assert_non_null(mkdtemp(folder));
+    lose_authority(store);
+    assert_int_equal(renew(store, &early, &result), CERT_ANNOUNCED);
+    assert_int_equal(cert_files_write(folder, store, &e), 0);
+    cert_store_init(&copy);
+    assert_int_equal(cert_files_read(folder, &copy, &e), 0);
+    assert_int_equal(renew(&copy, &again, &result), CERT_ANNOUNCED);
+    assert_false(result.has_new_authority);
+    assert_string_equal(buf_cstr(&copy.trusted), buf_cstr(&store->trusted));
+    assert_int_equal(renew(&copy, &late, &result), CERT_MADE);
+    assert_true(trusts(&store->trusted, &copy, 336));
+    cert_store_fini(&copy);
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static void test_what_cannot_wait_is_not_announced(void **state)
@@ -198,6 +234,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_new_name_is_taken_up_at_once_by_the_same_authority, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_without_the_authoritys_key_a_fit_certificate_stays, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_new_authority_is_announced_before_it_is_used, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_in_a_folder_an_announced_authority_waits_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_what_cannot_wait_is_not_announced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_an_authority_near_its_end_is_made_anew_with_its_key, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_a_pair_that_does_not_belong_together_is_replaced, set_up, tear_down),
