@@ -20,6 +20,13 @@ static const char *const next_steps[ENGINE_OUTCOME_COUNT] = {
     [ENGINE_HTTP_OTHER] = "only 200 is a page",
 };
 
+/* Nothing that is said of pods moves an endpoint: its URL does. */
+static const char *const next_steps_of_endpoint[ENGINE_OUTCOME_COUNT] = {
+    [ENGINE_UNREACHABLE] = "is it up, and is that its page's port?",
+    [ENGINE_HTTP_404] = "is that the page's path? SGLang has one only with --enable-metrics",
+    [ENGINE_HTTP_4XX] = "are path and scheme right?",
+};
+
 static void next_step_for_token(const struct engine_page *page, struct buf *out)
 {
     const char *path = engine_files_token_path(page->engine->files);
@@ -41,6 +48,8 @@ static const char *next_step(const struct engine_page *page, enum engine_outcome
     if (outcome == ENGINE_UNREACHABLE && str_has_prefix(str_of(page->url), "https:"))
         return "is the engine up, is that its page's port, and does it speak https there, with a certificate for that "
                "very address by somebody trusted (--engine-ca-file)?";
+    if (page->is_endpoint && next_steps_of_endpoint[outcome])
+        return next_steps_of_endpoint[outcome];
     return next_steps[outcome];
 }
 

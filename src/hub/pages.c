@@ -312,7 +312,7 @@ static void trigger_row(const struct walk *walk, const struct hub_answer *look)
                      a->active_error.class != ERR_NONE ? "unknown"
                      : a->is_active                    ? "yes"
                                                        : "no",
-                     a->value_error.text);
+                     a->value_error.text[0] ? a->value_error.text : a->active_error.text);
 }
 
 static void refused_row(void *context, const char *error)

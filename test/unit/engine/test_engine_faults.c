@@ -113,6 +113,27 @@ static void test_nobody_at_the_port_is_unreachable(void **state)
     assert_double_same(pages(w, "failing"), 1);
 }
 
+static void test_of_an_endpoint_no_key_of_pods_is_named(void **state)
+{
+    struct world *w = (struct world *)*state;
+    static const struct {
+        const char *answer, *text;
+    } rows[] = {{HEAD("404 Not Found") EMPTY, "HTTP 404; is that the page's path? SGLang"},
+                {HEAD("405 Method Not Allowed") EMPTY, "HTTP 405; are path and scheme right?"},
+                {HEAD("503 Service Unavailable") EMPTY, "HTTP 503; the engine is starting"}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        world_engine(w, (struct engine_config){.timeout_ns = 60 * NS_PER_S});
+        struct engine_want want = want_of(&w->pods[0]);
+        want.is_endpoint = true;
+        w->pods[0].answer = rows[i].answer;
+        assert_non_null(strstr(world_ask(w, &want)->error, rows[i].text));
+    }
+    struct engine_want nobody = {.url = "http://127.21.0.1:1/metrics", .metric = "", .is_endpoint = true};
+    const char *error = world_ask(w, &nobody)->error;
+    assert_non_null(strstr(error, "is it up, and is that its page's port?"));
+    assert_null(strstr(error, "enginePort"));
+}
+
 /* The reading of before stays, with its age, and the error stands beside it until a fetch succeeds. */
 static void test_a_fault_leaves_earlier_pages_as_they_are(void **state)
 {
@@ -203,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_each_fault_costs_one_pod_its_reading_and_says_what_to_do, world_set_up,
                                         world_tear_down),
+        cmocka_unit_test_setup_teardown(test_of_an_endpoint_no_key_of_pods_is_named, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(test_nobody_at_the_port_is_unreachable, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(test_a_fault_leaves_earlier_pages_as_they_are, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(test_a_page_that_unpacks_beyond_the_ceiling_is_too_large, world_set_up,
