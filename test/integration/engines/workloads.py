@@ -304,8 +304,8 @@ def wake():
     with Models() as cluster:
         router = cluster.enter(PageServer(family("router_queue", "gauge", ({"model": "a"}, 0), ({"model": "b"}, 0))))
         metadata = trigger(wakeEndpoint=router.url, wakeMetric="router_queue")
-        model = Model(cluster, "llm", [], metadata)
-        ask = model.ask(cluster.hub())
+        model, hub = Model(cluster, "llm", [], metadata), cluster.hub()
+        ask = model.ask(hub)
         ask.until(0, metadata)
         wait_until(lambda: _active(ask, metadata) is False, "inactive with an empty queue")
         router.page = family("router_queue", "gauge", ({"model": "a"}, 0), ({"model": "b"}, 2))
@@ -315,6 +315,7 @@ def wake():
         router.status = 503
         wait_until(lambda: _active(ask, metadata) == "UNAVAILABLE", "unknown where the router's page is away", 60)
         check("503" in ask.explain(metadata), ask.explain(metadata))
+        check("503" in hub.text("workloads"), hub.text("workloads"))
 
 
 def _active(ask, metadata):
