@@ -177,8 +177,8 @@ const struct command command_hub = {
     .usage = "[flags]",
     .details =
         "Follows every agent and the Kubernetes API, and answers KEDA's ExternalScaler with the value of the workload\n"
-        "that the ScaledObject scales, from the GPUs that its own pods hold on all nodes. Why: `explain`, or\n"
-        "/api/v1/workloads on any port.\n\n"
+        "that the ScaledObject scales, from its own pods: the GPUs that they hold on all nodes, and their metrics\n"
+        "pages. Why: `explain`, or /api/v1/workloads on any port.\n\n"
         "SIGHUP reads the configuration and certificates again; SIGTERM drains and exits 0.",
     .options = hub_options,
     .n_options = ARRAY_LEN(hub_options),
