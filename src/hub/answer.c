@@ -51,10 +51,12 @@ static int find_facts(struct cluster_workload *w, struct arena *arena, struct wo
 }
 
 /* Until everybody has been heard there is no value and no word about idleness: a part of the fleet is not the fleet. */
-static void evaluate(struct hub *h, struct workload_memory *m, struct arena *arena, struct hub_answer *ret)
+static void evaluate(struct hub *h, struct workload_memory *m, const char *ns, struct arena *arena,
+                     struct hub_answer *ret)
 {
     struct workload_answer *a = &ret->answer;
-    workload_evaluate(m, ret->facts.ns ? &ret->facts : NULL, &h->nodes, net_now_ns(h->loop), arena, a);
+    const struct workload_facts nobody = {.ns = ns, .name = ""}; /* endpoints are named from somewhere all the same */
+    workload_evaluate(m, ret->facts.ns ? &ret->facts : &nobody, &h->nodes, net_now_ns(h->loop), arena, a);
     if (hub_is_settled(h) || a->value_error.class == ERR_FAILED_PRECONDITION)
         return;
     (void)err_set(&a->value_error, ERR_UNAVAILABLE, "not yet: %s", hub_waits_for(h));
@@ -105,7 +107,7 @@ static void answer(void *context, const struct service_question *question, struc
         return;
     }
     struct workload_memory *memory = find_memory(h, w, t);
-    evaluate(h, memory, arena, detail);
+    evaluate(h, memory, question->ns, arena, detail);
     const struct workload_answer *a = &detail->answer;
     if (question->asked != TRIGGER_ASK_ALL) /* a person's, who wants to see what KEDA was told */
         workload_memory_note(memory, question->asked, a);
@@ -169,6 +171,6 @@ const struct hub_answer *hub_look(struct hub *h, struct cluster_workload *w, str
     struct hub_answer *detail = arena_alloc(arena, sizeof(*detail));
     if (!detail || find_facts(w, arena, &detail->facts) < 0)
         return NULL;
-    evaluate(h, m, arena, detail);
+    evaluate(h, m, cluster_ns(w), arena, detail);
     return detail;
 }

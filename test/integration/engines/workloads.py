@@ -446,6 +446,15 @@ def scope_cluster():
             ask.value({**metadata, "vllmEndpoint": "http://169.254.169.254/"})
 
 
+@test("a bare name is one of the asker's namespace, for a question about no ScaledObject too")
+def bare_name():
+    with Models() as cluster:
+        ask = cluster.hub(env={"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}).ask("ml", "anything")
+        with refused("UNAVAILABLE", "http://nowhere.ml.svc:8000/metrics"):
+            ask.value({"scope": "cluster", "metricType": "vllm_queue_depth", "targetValue": "5",
+                       "vllmEndpoint": "http://nowhere:8000/metrics"})
+
+
 # ---- what people see ----
 
 
