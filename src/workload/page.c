@@ -108,6 +108,13 @@ static void read_now(const struct look *look, const struct signals_feed *feed, c
 
 /* ---- why it says nothing ---- */
 
+static const char *why_not_yet(const struct look *look)
+{
+    return workload_signal(look->trigger) == SIGNALS_TOKENS_WAITING
+               ? "says that requests wait, and none has ended yet that would tell how long they are"
+               : "was read once, and a rate needs two pages";
+}
+
 static void say_unread(const struct look *look, const struct signals_feed *feed, const struct signals_answer *page,
                        struct buf *text)
 {
@@ -117,7 +124,7 @@ static void say_unread(const struct look *look, const struct signals_feed *feed,
                          signals_name(workload_signal(look->trigger)),
                          page->missing[0] ? page->missing : "metric that it is read from");
     else if (page->reading == SIGNALS_READ_NOT_YET)
-        (void)buf_append_str(text, " was read once, and a rate needs two pages");
+        (void)buf_printf(text, " %s", why_not_yet(look));
     else if (page->age_s >= 0)
         (void)buf_printf(text, " was last read %.0f s ago", page->age_s);
     else if (!feed->error[0])
@@ -262,14 +269,16 @@ static double most_of(const struct look *look, const struct scaling_pod *pod)
     return fmax(pod->load.window.value, fmax(look->rules.ceiling, all));
 }
 
-/* A page that nobody had to fetch yet may say anything of a pod that has worked for long. */
-static void take_unread(const struct look *look, const struct signals_feed *feed, const struct pod_memory *m,
-                        struct scaling_pod *pod)
+static bool is_fresh(const struct look *look, const struct scaling_pod *pod)
 {
-    bool is_due = !is_waited_for(look, feed, m);
-    bool is_fresh = pod->is_ready && workload_ready_age_s(pod) < look->rules.window_s;
-    pod->reading = is_due ? SCALING_READ_MISSING : SCALING_READ_NOT_YET;
-    if (!is_due && !is_fresh)
+    return pod->is_ready && workload_ready_age_s(pod) < look->rules.window_s;
+}
+
+/* Nothing has failed, and what is to be known soon may be anything of a pod that has worked for long. */
+static void wait_for(const struct look *look, struct scaling_pod *pod)
+{
+    pod->reading = SCALING_READ_NOT_YET;
+    if (!is_fresh(look, pod))
         pod->bound = known(most_of(look, pod));
 }
 
@@ -285,8 +294,7 @@ static bool has_since_ready(const struct look *look, const struct workload_input
 static void leave_undecided(const struct look *look, struct workload_input *input, struct scaling_pod *pod,
                             const char *why)
 {
-    bool is_fresh = pod->is_ready && workload_ready_age_s(pod) < look->rules.window_s;
-    pod->reading = is_fresh ? SCALING_READ_NOT_YET : SCALING_READ_UNDECIDED;
+    pod->reading = is_fresh(look, pod) ? SCALING_READ_NOT_YET : SCALING_READ_UNDECIDED;
     pod->bound = known(most_of(look, pod));
     BUF_AUTO struct buf text;
     buf_init(&text, REASON_BYTES);
@@ -299,17 +307,16 @@ static void read_fresh(const struct look *look, struct workload_input *input, st
                        const struct pod_memory *m)
 {
     struct signals_answer since_ready;
-    double age_s = workload_ready_age_s(pod);
-    bool is_fresh = age_s < look->rules.window_s;
-    if (!pod->is_ready || !(is_fresh || age_s < zeros_s))
+    bool is_new = is_fresh(look, pod), is_early = pod->is_ready && workload_ready_age_s(pod) < zeros_s;
+    if (!is_new && !is_early)
         return;
     ask_page(look, input->feed, ready_ns(look, input->pod, pod), &since_ready);
     bool is_read = since_ready.reading == SIGNALS_READ_OK;
-    if (is_fresh && is_read && has_since_ready(look, input, pod, m))
+    if (is_new && is_read && has_since_ready(look, input, pod, m))
         pod->load.since_ready = known(since_ready.value);
-    else if (is_fresh)
+    else if (is_new)
         pod->load.since_ready = (struct scaling_maybe){.is_known = false};
-    if (is_read && since_ready.is_only_zeros && age_s < zeros_s)
+    if (is_read && since_ready.is_only_zeros && is_early)
         leave_undecided(look, input, pod,
                         "has shown nothing but zeros since it became Ready: servers may publish late");
 }
@@ -320,11 +327,10 @@ static void read_fresh(const struct look *look, struct workload_input *input, st
 static void read_short_past(const struct look *look, struct workload_input *input, struct scaling_pod *pod,
                             const struct pod_memory *m)
 {
-    bool is_fresh = pod->is_ready && workload_ready_age_s(pod) < look->rules.window_s;
     int64_t oldest_ns = later_of(signals_history_oldest_ns(input->feed->history), m->page_since_ns);
     int64_t first_due_ns = input->pod->ready_seen_ns + MAX_AGE_MIN_NS + input->feed->interval_ns;
     bool is_from_ready = workload_is_change_seen(look, input->pod, pod) && oldest_ns <= first_due_ns;
-    if (!is_fresh && !is_from_ready && look->now_ns - oldest_ns < look->trigger->window_ns)
+    if (!is_fresh(look, pod) && !is_from_ready && look->now_ns - oldest_ns < look->trigger->window_ns)
         leave_undecided(look, input, pod, "has not been read for as long as the window yet");
 }
 
@@ -357,10 +363,11 @@ bool workload_read_page(const struct look *look, size_t index, struct scaling_po
             read_fresh(look, input, pod, m);
             break;
         case SIGNALS_READ_NEVER:
-            take_unread(look, input->feed, m, pod);
+            if (is_waited_for(look, input->feed, m))
+                wait_for(look, pod);
             break;
         case SIGNALS_READ_NOT_YET:
-            pod->reading = SCALING_READ_NOT_YET;
+            wait_for(look, pod);
             break;
         case SIGNALS_READ_ABSENT:
             pod->reading = SCALING_READ_UNSUPPORTED;

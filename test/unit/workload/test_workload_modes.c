@@ -480,6 +480,25 @@ static void test_waiting_requests_double_the_replicas_in_one_step(void **state)
     end_loop(l);
 }
 
+static void test_what_waits_and_has_no_size_yet_lets_nobody_take_replicas_away(void **state)
+{
+    (void)state;
+    static const char idle[] = "vllm:num_requests_running 0\nvllm:num_requests_waiting 0\n"
+                               "vllm:request_prompt_tokens_sum 9000\nvllm:request_prompt_tokens_count 10\n";
+    static const char first[] = "vllm:num_requests_running 8\nvllm:num_requests_waiting 50\n"
+                                "vllm:request_prompt_tokens_sum 0\nvllm:request_prompt_tokens_count 0\n";
+    WORLD w;
+    PAGES_INIT(w, "metricType", "tokens_waiting", "targetValue", "1000");
+    for (unsigned i = 1; i <= 3; i++) {
+        (void)pages_pod(&w, i);
+        pages_text(&w, pages_of(&w, i), i < 3 ? idle : first);
+    }
+    assert_near(VALUE(w), 3000);
+    assert_int_equal(w.answer.result.rule, SCALING_RULE_HOLD);
+    assert_true(w.answer.is_active);
+    assert_contains(w.answer.inputs[2].text, "requests wait, and none has ended yet that would tell how long they are");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_demand_at_the_router_is_activity),
         cmocka_unit_test(test_servers_that_hold_all_memory_end_at_the_right_count),
         cmocka_unit_test(test_waiting_requests_double_the_replicas_in_one_step),
+        cmocka_unit_test(test_what_waits_and_has_no_size_yet_lets_nobody_take_replicas_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
