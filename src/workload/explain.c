@@ -218,7 +218,7 @@ static const struct trigger *trigger_of_activity(const struct workload_answer *a
                           : a->trigger;
 }
 
-static const struct trigger *trigger_of_pods(const struct workload_answer *a)
+const struct trigger *workload_trigger_of_pods(const struct workload_answer *a)
 {
     return a->n_parts > 0 ? a->parts[a->result.part < a->n_parts ? a->result.part : 0].trigger : a->trigger;
 }
@@ -386,7 +386,7 @@ static void put_pods(const struct workload_facts *facts, const struct workload_a
     put_active(facts, a, out);
     put_hpa(facts, a, out);
     for (size_t i = 0; i < n; i++)
-        put_pod(&a->inputs[i], trigger_metric_unit(trigger_of_pods(a)->metric), out);
+        put_pod(&a->inputs[i], trigger_metric_unit(workload_trigger_of_pods(a)->metric), out);
     if (n < a->n_inputs)
         (void)buf_printf(out, "pod      and %zu more\n", a->n_inputs - n);
     put_places(a, out);

@@ -10,6 +10,9 @@ typedef void (*workload_told)(void *context, const char *id, const char *sentenc
 void workload_put_number(struct buf *out, const char *before, double value, const char *after);
 void workload_put_age(struct buf *out, double seconds);
 
+/* By what the shown pods are measured: of several signals the one that decided, or the first. */
+const struct trigger *workload_trigger_of_pods(const struct workload_answer *a);
+
 /* By what the pods are measured, and each of several signals with the one that decides. */
 void workload_put_signals(const struct workload_answer *a, struct buf *out);
 /* The line about a pod's page: one where there is a word to say of it, else none. */

@@ -62,14 +62,14 @@ static const char *signal_name(const struct trigger *t, enum workload_mode mode)
 
 /* ---- text ---- */
 
-static void put_signal(const struct trigger *t, enum workload_mode mode, bool has_pods, struct buf *out)
+static void put_signal(const struct trigger *t, enum workload_mode mode, bool is_tried, struct buf *out)
 {
     (void)buf_printf(out, "%s, %s", signal_name(t, mode), mode_sentence(mode));
     if (t->prefers_engine && mode == WORKLOAD_BY_PAGE)
         (void)buf_printf(out, ", in place of %s", trigger_metric_name(t->metric));
-    if (t->prefers_engine && mode == WORKLOAD_BY_GPU && !has_pods)
-        (void)buf_append_str(out, ", or by the pods' own metrics pages once there are pods");
-    if (t->prefers_engine && mode == WORKLOAD_BY_GPU && has_pods)
+    if (t->prefers_engine && mode == WORKLOAD_BY_GPU && !is_tried)
+        (void)buf_append_str(out, ", or by the pods' own metrics pages once a pod is Ready");
+    if (t->prefers_engine && mode == WORKLOAD_BY_GPU && is_tried)
         (void)buf_append_str(out, ": no page of the pods says how much of the KV cache is used, which would show "
                                   "requests that wait; the pods' lines say what was tried");
     if (trigger_endpoint_hint(t) && mode == WORKLOAD_BY_PAGE)
@@ -93,6 +93,15 @@ static void put_part(const struct workload_part *part, bool is_decisive, struct 
     (void)buf_printf(out, "%s%s\n", part->result.is_hold ? ", held" : "", is_decisive ? "; decides" : "");
 }
 
+/* Was a page of any pod looked for? Those that load are not asked. */
+static bool is_any_tried(const struct workload_answer *a)
+{
+    for (size_t i = 0; i < a->n_inputs; i++)
+        if (a->inputs[i].page_text[0])
+            return true;
+    return false;
+}
+
 void workload_put_signals(const struct workload_answer *a, struct buf *out)
 {
     for (size_t i = 0; i < a->n_parts; i++)
@@ -100,7 +109,7 @@ void workload_put_signals(const struct workload_answer *a, struct buf *out)
     if (a->n_parts > 0 || !workload_reads_pages(a->trigger))
         return;
     (void)buf_append_str(out, "signal   ");
-    put_signal(a->trigger, a->mode, a->n_inputs > 0, out);
+    put_signal(a->trigger, a->mode, is_any_tried(a), out);
     (void)buf_append_char(out, '\n');
 }
 
@@ -153,7 +162,7 @@ static void part_json(const struct workload_part *part, bool is_decisive, struct
 void workload_signals_json(const struct workload_answer *a, struct json *out)
 {
     json_kv_string(out, "mode", mode_name(a->mode));
-    json_kv_string(out, "signal", signal_name(a->n_parts > 0 ? a->parts[0].trigger : a->trigger, a->mode));
+    json_kv_string(out, "signal", signal_name(workload_trigger_of_pods(a), a->mode));
     if (a->n_parts == 0)
         return;
     json_key(out, "signals");
@@ -203,8 +212,9 @@ void workload_tell_pages(const struct workload_answer *a, workload_told told, vo
         (void)buf_printf(&text, "%zu of %zu pods: %s", counts[k], a->n_inputs, flags[k].sentence);
         told(context, flags[k].name, buf_cstr(&text));
     }
-    if (a->trigger->prefers_engine && a->n_inputs > 0 && a->mode == WORKLOAD_BY_GPU)
+    if (a->trigger->prefers_engine && a->mode == WORKLOAD_BY_GPU && is_any_tried(a))
         told(context, "no_page",
-             "the pods' metrics pages could not be read, so GPUs are measured, which saturate with one request: open "
-             "the page that a pod's line names, or say where it is (enginePort, enginePath, engineScheme)");
+             "no page of the pods says how much of the KV cache is used, so GPUs are measured, which saturate with one "
+             "request: open the page that a pod's line names, or say where it is (enginePort, enginePath, "
+             "engineScheme)");
 }

@@ -77,8 +77,16 @@ static void test_a_profile_says_what_it_goes_by_and_what_to_open(void **state)
     PAGES_INIT(none, "profile", "vllm-inference");
     EXPLAINED at_zero;
     explain(&none, &at_zero);
-    HAS(&at_zero.text, "or by the pods' own metrics pages once there are pods\n");
+    HAS(&at_zero.text, "or by the pods' own metrics pages once a pod is Ready\n");
     assert_null(strstr(buf_cstr(&at_zero.text), "no_page"));
+    struct kube_pod loads = pages_kube_pod(&none, 1);
+    loads.is_ready = false;
+    loads.meta.created_s = loads.condition_s = loads.started_s = world_api_now(&none) - 20;
+    (void)world_add(&none, &loads);
+    EXPLAINED loading; /* nor was that of a pod that loads */
+    explain(&none, &loading);
+    HAS(&loading.text, "once a pod is Ready\n", "p1 on n1: loading");
+    assert_null(strstr(buf_cstr(&loading.text), "no_page"));
 }
 
 static void test_of_several_signals_each_is_shown_and_which_decides(void **state)
@@ -104,6 +112,22 @@ static void test_of_several_signals_each_is_shown_and_which_decides(void **state
     HAS(&failed.text, "signal   kv_cache_usage, by the pods' own metrics pages: no value: ",
         "a signal that has no value could decide it");
     HAS(&failed.json, "\"high\":null", "\"lowAsksFor\":1");
+}
+
+static void test_the_signal_is_that_of_the_metric_that_decides(void **state)
+{
+    (void)state;
+    WORLD w;
+    PAGES_INIT(w, "metricType", "gpu_utilization,requests_waiting", "targetValue", "80,5");
+    struct kube_pod pod = pages_kube_pod(&w, 1);
+    (void)world_add(&w, &pod);
+    struct fleet_device *d = world_gpu(&w, "n1");
+    (void)world_hold(&w, "n1", "ml", "p1", d);
+    world_read(&w, d, SNAPSHOT_UTILIZATION, 40);
+    pages_vllm(&w, 1, 8, 20, 60);
+    EXPLAINED e;
+    explain(&w, &e);
+    HAS(&e.json, "\"mode\":\"page\",\"signal\":\"requests_waiting\",\"signals\":[");
 }
 
 static void test_a_server_that_hangs_is_warned_of(void **state)
@@ -157,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_each_pods_page_is_shown_with_what_it_said),
         cmocka_unit_test(test_a_profile_says_what_it_goes_by_and_what_to_open),
         cmocka_unit_test(test_of_several_signals_each_is_shown_and_which_decides),
+        cmocka_unit_test(test_the_signal_is_that_of_the_metric_that_decides),
         cmocka_unit_test(test_a_server_that_hangs_is_warned_of),
         cmocka_unit_test(test_what_a_router_says_is_in_the_line_about_activity),
         cmocka_unit_test(test_what_is_on_no_page_is_null),
