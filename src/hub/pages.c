@@ -437,7 +437,7 @@ static void workload_page(void *context, const struct net_get_request *request, 
     if (!w) {
         not_found(response,
                   "no ScaledObject or ScaledJob of this name has a trigger at this hub, or has asked it in the "
-                  "last 15 minutes; /api/v1/workloads lists those that have\n");
+                  "last 15 minutes; `keda-gpu-scaler get workloads` (/api/v1/workloads) lists those that have\n");
         return;
     }
     struct json j;
