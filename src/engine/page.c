@@ -150,6 +150,7 @@ static int64_t least_interval(const struct engine_page *page)
 void engine_page_schedule(struct engine_page *page)
 {
     int64_t now = net_now_ns(page->engine->loop), interval = least_interval(page);
+    int64_t pause = page->is_too_large ? ENGINE_TOO_LARGE_NS : interval;
     if (!page->polled_ns || now - page->polled_ns > keep_ns(page)) {
         net_timer_stop(page->timer);
         page->polled_ns = 0;
@@ -160,10 +161,10 @@ void engine_page_schedule(struct engine_page *page)
         net_timer_start(page->timer, (int64_t)(page->hash % (uint64_t)ENGINE_MIN_NS), 0);
         return;
     }
-    int64_t from = page->began_ns + interval / 2;
+    int64_t from = page->began_ns + pause / 2;
     from = from > now ? from : now + 1;
-    int64_t place = (int64_t)(page->hash % (uint64_t)interval);
-    int64_t at = from + (interval - (from - place) % interval) % interval;
+    int64_t place = (int64_t)(page->hash % (uint64_t)pause);
+    int64_t at = from + (pause - (from - place) % pause) % pause;
     net_timer_start(page->timer, at - now, 0);
 }
 
@@ -228,5 +229,6 @@ void engine_page_tell(struct engine_page *page, enum engine_outcome outcome, con
     if (outcome == ENGINE_OK)
         page->feed.last_good_ns = now;
     set_stand(page, outcome == ENGINE_OK ? ENGINE_READ : ENGINE_FAILING);
+    page->is_too_large = outcome == ENGINE_TOO_LARGE;
     page->is_suspect = outcome == ENGINE_TIMEOUT || (page->is_endpoint && outcome != ENGINE_OK);
 }

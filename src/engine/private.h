@@ -9,6 +9,7 @@
 #define ENGINE_MIN_NS        NS_PER_S        /* between two fetches of a page */
 #define ENGINE_KEEP_NS       (60 * NS_PER_S) /* how long a page of a pod lives that nobody asks for */
 #define ENGINE_KEEP_NAMED_NS (900 * NS_PER_S)
+#define ENGINE_TOO_LARGE_NS  (60 * NS_PER_S) /* until a page that was too large is fetched again, unless asked for */
 enum { ENGINE_ERROR_MAX = ERR_TEXT_MAX + 512 };
 enum { ENGINE_PAGES_MAX = 20000, ENGINE_ENDPOINTS_MAX = 5000, ENGINE_AT_ONCE = 64, ENGINE_KEPT_CONNECTIONS = 1024 };
 
@@ -106,7 +107,8 @@ struct engine_page {
     int64_t interval_ns, interval_before_ns; /* the least that was asked for since since_ns, and in the time before */
     int64_t since_ns;
     enum engine_stand stand;
-    bool is_suspect; /* the last fetch hung; an endpoint: it is not one that was read */
+    bool is_too_large; /* the last fetch was */
+    bool is_suspect;   /* the last fetch hung; an endpoint: it is not one that was read */
 
     /* its turn */
     enum engine_turn turn;

@@ -156,6 +156,37 @@ static void test_a_fault_leaves_earlier_pages_as_they_are(void **state)
     assert_double_same(pages(w, "failing"), 0);
 }
 
+/* Megabytes for nothing each second would be the time of all others. */
+static void test_a_page_that_is_too_large_is_asked_for_again_after_a_minute(void **state)
+{
+    struct world *w = (struct world *)*state;
+    struct engine_want want = want_of(&w->pods[0]);
+    want.interval_ns = NS_PER_S;
+    w->pods[0].answer = HEAD("200 OK") "\r\n";
+    w->pods[0].more = KILOBYTE KILOBYTE KILOBYTE KILOBYTE KILOBYTE KILOBYTE;
+    w->pods[1].answer = HEAD("503 Service Unavailable") EMPTY;
+    struct engine_want failing = want_of(&w->pods[1]);
+    failing.interval_ns = NS_PER_S;
+    (void)world_ask(w, &want);
+    assert_double_same(outcomes(w, "too_large"), 1);
+    w->pods[0].more = NULL;
+    w->pods[0].answer = HEAD("200 OK") "Content-Length: 45\r\n\r\n" GOOD_LINE;
+    size_t n = w->pods[0].n_requests;
+    for (int i = 0; i < 25; i++) {
+        (void)engine_page(w->engine, &want);
+        (void)engine_page(w->engine, &failing);
+        world_pass(w, 1);
+    }
+    assert_int_equal(w->pods[0].n_requests, n);
+    assert_true(w->pods[1].n_requests > 8);
+    for (int i = 0; i < 70; i++) {
+        (void)engine_page(w->engine, &want);
+        world_pass(w, 1);
+    }
+    assert_true(w->pods[0].n_requests > n + 1); /* it was read, and has its interval again */
+    assert_string_equal(engine_page(w->engine, &want)->error, "");
+}
+
 /* 17 MB of one line, packed into a few kB. */
 static void test_a_page_that_unpacks_beyond_the_ceiling_is_too_large(void **state)
 {
@@ -227,6 +258,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_of_an_endpoint_no_key_of_pods_is_named, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(test_nobody_at_the_port_is_unreachable, world_set_up, world_tear_down),
         cmocka_unit_test_setup_teardown(test_a_fault_leaves_earlier_pages_as_they_are, world_set_up, world_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_page_that_is_too_large_is_asked_for_again_after_a_minute, world_set_up,
+                                        world_tear_down),
         cmocka_unit_test_setup_teardown(test_a_page_that_unpacks_beyond_the_ceiling_is_too_large, world_set_up,
                                         world_tear_down),
         cmocka_unit_test_setup_teardown(test_people_are_told_how_many_pages_are_read, world_set_up, world_tear_down),
