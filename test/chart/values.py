@@ -80,6 +80,14 @@ def is_repeatable():
     check(template("--set", "tls.mode=selfSigned").find("Secret") is None, "a key in Helm's own records")
 
 
+@test("tls.mode certManager: only the certificate's key changes when it is renewed")
+def authority_stays():
+    rendered = with_set("tls.mode=certManager")
+    certificates = rendered.of_kind("Certificate")
+    policies = {o["spec"].get("isCA", False): o["spec"]["privateKey"].get("rotationPolicy") for o in certificates}
+    equal(policies, {True: "Never", False: "Always"}, "rotation policies")
+
+
 # ---- names ----
 
 @test("KEDA's Service is called keda-gpu-scaler whatever the release is called")
