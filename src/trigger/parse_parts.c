@@ -2,6 +2,7 @@
  * evaluates the trigger; here they are read, checked and made triggers of their own. */
 #include "trigger/parse.h"
 
+#include <assert.h>
 #include <string.h>
 
 bool trigger_is_list(const struct trigger_value *v)
@@ -62,6 +63,7 @@ static int read_numbers(const struct draft *d, enum trigger_key key, struct trig
                         double numbers[TRIGGER_PARTS_MAX], struct err *e)
 {
     const struct trigger_value *v = trigger_given(d, key);
+    assert(v); /* asked for only where it is there */
     struct str rest = v->text;
     struct trigger_value item;
     size_t n = 0;
