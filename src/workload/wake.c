@@ -39,7 +39,7 @@ static void say_unknown(const char *url, const char *why, struct workload_wake *
 static void explain_unknown(const struct trigger *t, const struct signals_feed *feed, const struct signals_answer *page,
                             struct workload_wake *ret)
 {
-    char why[TRIGGER_TEXT_MAX];
+    char why[TRIGGER_TEXT_MAX + 32];
     if (page->reading == SIGNALS_READ_ABSENT)
         (void)snprintf(why, sizeof(why), "no %s on its page", t->wake_metric);
     else if (feed->error[0])

@@ -10,7 +10,7 @@ struct workload_wake {
     double
         threshold; /* above which it is demand: activationThreshold of one signal, where the metadata says it; else 0 */
     bool is_counter;
-    char text[2 * TRIGGER_TEXT_MAX + 32]; /* for people: what it says, or why that is not known; "" NONE */
+    char text[2 * TRIGGER_TEXT_MAX + 64]; /* for people: what it says, or why that is not known; "" NONE */
 };
 /* Reads wakeMetric of the page of wakeEndpoint. A gauge is demand where its newest value is above the threshold, a
  * counter where its increase over activationWindow is, for which it takes two pages. `feed` NULL: the page is not asked
