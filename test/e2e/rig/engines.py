@@ -72,7 +72,7 @@ class Engines:
         servers = []
         for pod in pods:
             traffic = getattr(pod, "traffic", None)
-            if not traffic or not pod.is_started:
+            if not traffic or not pod.is_started or not pod.ip:
                 continue
             faults = [self._faults[pod.name]] if self._faults.get(pod.name) else []
             servers.append({"engine": traffic.engine, "listen": f"{pod.ip}:{traffic.port}", "model": pod.app,

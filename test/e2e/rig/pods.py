@@ -146,7 +146,6 @@ class Pods:
             "target": {"apiVersion": "v1", "kind": "Node", "name": node.name}})
         pod = Pod(item, node, node.free()[:wanted])
         pod.ready_s = self.ready_s
-        pod.ip = self.engines.take_address() if self.engines else None
         self._next_pid += 1
         pod.pid = self._next_pid
         for slot in pod.slots:
@@ -163,6 +162,10 @@ class Pods:
                     "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,
                     "preconditions": {"uid": pod.uid}})
             return
+        if self.engines and pod.ip is None:  # a pod may be there before its traffic is
+            pod.ip = self.engines.take_address()
+            if pod.is_started:
+                self._report(pod)
         if not pod.is_started and now - pod.bound >= self.start_s:
             pod.started = now
             if pod.node.processes:
