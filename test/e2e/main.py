@@ -60,8 +60,7 @@ def _run(arguments, tools):
     _end_at_once_on_signals(bench, run)
     try:
         bench.start()
-        print(f"etcd, kube-apiserver, kube-controller-manager and KEDA are up ({time.monotonic() - began:.1f} s)\n",
-              flush=True)
+        print(f"the control plane, KEDA and the release of the chart are up ({time.monotonic() - began:.1f} s)\n", flush=True)
         run.run()
         if arguments.hold:
             _hold(bench)

@@ -1,4 +1,6 @@
-"""Our agent on simulated GPUs. The only file of the rig that knows the program's flags and the scenario file's format."""
+"""Our agent as the chart's DaemonSet starts it, on simulated GPUs. The only file of the rig that knows the scenario file's
+format; what differs from the chart is in rig/container.py.
+"""
 
 import http.client
 import json
@@ -10,7 +12,12 @@ import socket
 import ssl
 import zlib
 
-from . import procs, settings, wait
+from . import container, procs, settings, wait
+
+
+# Agents that KEDA asks itself, with the scenario's own Secrets.
+_TLS = ("hub.enabled=false", "tls.mode=secret", "tls.secretName=agent-tls")
+_CLIENTS = ("tls.clientCA.secretName=keda-client-ca",)
 
 
 class Gpus:
@@ -43,21 +50,33 @@ class Gpus:
 
 
 class Agent:
-    """flags: further ones of the command line. host: where it listens."""
+    """By the DaemonSet of a release, or of one with these `values` of the chart. loads: None where the release itself says
+    what is simulated. spec: of a pod that is there already. different: see rig/container.py. host: where it listens."""
 
     def __init__(self, cluster, name, loads, tls=None, client_authority=None, metrics=None, configuration=False,
-                 flags=(), host="127.0.0.1"):
+                 different=(), host="127.0.0.1", values=(), node=None, release=None, spec=None):
         self.cluster, self.name = cluster, name
-        self.host, self.port, self._flags = host, cluster.ports.take(), flags
+        self.host, self.port, self._different = host, cluster.ports.take(), different
         self._folder = cluster.work / name
         self._folder.mkdir()
-        self.gpus = Gpus(self._folder / "gpus.yaml", loads)
-        self._tls = [pathlib.Path(shutil.copy(path, self._folder)) for path in tls] if tls else None
-        self._client_authority = client_authority
-        self._config = self._folder / "config.yaml" if configuration or metrics is not None else None
+        self.gpus = Gpus(self._folder / "gpus.yaml", loads) if loads is not None else None
+        if tls:
+            values = (*values, *_TLS, *(_CLIENTS if client_authority else ()))
+            self._tls = self._put("tls", zip(("tls.crt", "tls.key"), tls))
+        if client_authority:
+            self._put("client-ca", [("ca.crt", client_authority)])
+        self._config = self._folder / "config/agent.yaml" if configuration or metrics is not None else None
         if self._config:
+            self._config.parent.mkdir()
             self.write_metrics(metrics or [])
-        self._child, self._starts = None, 0
+        self._node, self._values, self._release, self._spec = node or name, values, release, spec
+        self._child, self._container, self._starts = None, None, 0
+
+    def _put(self, name, files):
+        """Content of a Secret that the chart would mount."""
+        folder = self._folder / name
+        folder.mkdir()
+        return [pathlib.Path(shutil.copy(path, folder / key)) for key, path in files]
 
     @property
     def address(self):
@@ -69,21 +88,27 @@ class Agent:
         return f"localhost:{self.port}"
 
     def _argv(self):
-        argv = [settings.PROGRAM, "agent", "--listen", self.address, "--metrics-port", "0", "--probe-port", "0",
-                "--nvml-library", settings.NVML_LIBRARY, "--log-level", "debug", *self._flags]
-        if self._config:
-            argv += ["--config", self._config]
-        if self._tls:
-            argv += ["--tls-cert", self._tls[0], "--tls-key", self._tls[1]]
-        if self._client_authority:
-            argv += ["--tls-client-ca", self._client_authority]
-        return argv
+        if not self._container:
+            release = self._release or self.cluster.releases.get(*self._values)
+            self._container = container.Container(release, self._spec or release.pod_spec("agent"), self._folder)
+            self._namespace = release.namespace
+        return self._container.argv(container.ports(self.address), container.no_driver(), *self._different)
+
+    def refresh(self):
+        """Its mounted files, to what the cluster has now."""
+        self._container.refresh()
+
+    def command(self):
+        return [str(word) for word in self._argv()]
 
     def start(self):
         """Returns when the port accepts connections."""
         self._starts += 1
-        self._child = self.cluster.children.start(
-            f"{self.name}-{self._starts}", self._argv(), {"NVMLSIM_SCENARIO": str(self._folder / "gpus.yaml")})
+        argv = self._argv()
+        environment = self._container.environment(self.name, self._node, self._namespace)
+        if self.gpus:
+            environment["NVMLSIM_SCENARIO"] = str(self._folder / "gpus.yaml")
+        self._child = self.cluster.children.start(f"{self.name}-{self._starts}", argv, environment)
         wait.until(f"{self.name} to listen", self._is_listening, settings.PATIENCE_S, 0.02, self._child.require_running)
 
     def _is_listening(self):

@@ -2,7 +2,7 @@
 
 import shutil
 
-from . import access, control_plane, keda, procs, settings
+from . import control_plane, forwarder, helm, keda, procs, release, settings
 
 
 class Cluster:
@@ -14,12 +14,15 @@ class Cluster:
         self.logs = self.work / "logs"
         self.children = procs.Children(self.logs)
         self._plane = control_plane.ControlPlane(self.work, self.ports, self.children, tools["etcd"], tools["kubernetes"])
+        self._helm = helm.Helm(self._plane, tools["helm"])
         self.keda = keda.Keda(self._plane, tools["keda"])
-        self.access = access.Access(self._plane)
 
     def start(self):
         self._plane.start()
-        self.keda.start()
+        self.services = forwarder.Services(self.ports.take())
+        self.keda.start(self.services.address)
+        self.releases = release.Releases(self._plane, self._helm)
+        self.releases.get()
 
     @property
     def api(self):

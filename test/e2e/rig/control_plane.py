@@ -6,7 +6,8 @@ import concurrent.futures
 from . import api, certs, kubeconfig, settings, wait
 
 _CONTROLLERS = ("horizontal-pod-autoscaler-controller", "deployment-controller", "replicaset-controller",
-                "namespace-controller", "serviceaccount-controller", "garbage-collector-controller")
+                "namespace-controller", "serviceaccount-controller", "garbage-collector-controller", "daemonset-controller",
+                "job-controller")
 
 
 class ControlPlane:

@@ -16,6 +16,10 @@ class Forwarder:
         self._listener = socket.create_server(("127.0.0.1", port))
         threading.Thread(target=self._accept, daemon=True, name=f"forwarder-{port}").start()
 
+    def lead_to(self, servers):
+        """New connections go there from now on."""
+        self._servers = list(servers)
+
     @property
     def address(self):
         return f"127.0.0.1:{self.port}"
@@ -51,7 +55,7 @@ class Forwarder:
                 self._open.add(client)
             if self._is_blocked:
                 continue
-            server = self._dial()
+            server = self._dial(client)
             if server is None:
                 self._end(client)
                 continue
@@ -60,11 +64,12 @@ class Forwarder:
             for source, sink in ((client, server), (server, client)):
                 threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
 
-    def _dial(self):
-        for step in range(len(self._servers)):
-            place = (self._next + step) % len(self._servers)
+    def _dial(self, _client):
+        servers = self._servers
+        for step in range(len(servers)):
+            place = (self._next + step) % len(servers)
             with contextlib.suppress(OSError):
-                server = socket.create_connection(("127.0.0.1", self._servers[place]), timeout=2)
+                server = socket.create_connection(("127.0.0.1", servers[place]), timeout=2)
                 server.settimeout(None)
                 self._next = place + 1
                 return server
@@ -83,3 +88,29 @@ class Forwarder:
         with contextlib.suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
         one.close()
+
+
+class Services(Forwarder):
+    """The cluster's names for KEDA, which has neither its DNS nor its network: an HTTP proxy (CONNECT) that knows, by
+    NAME:PORT, the forwarder behind which a Service's pods are."""
+
+    def __init__(self, port):
+        self.known = {}
+        super().__init__(port, [])
+
+    def _dial(self, client):
+        with contextlib.suppress(OSError):
+            client.settimeout(2)
+            said = b""
+            while b"\r\n\r\n" not in said and len(said) < 8192 and (data := client.recv(4096)):
+                said += data
+            service = self.known.get(said.split()[1].decode() if len(said.split()) > 1 else "")
+            if service is None:
+                client.sendall(b"HTTP/1.1 502 no such Service\r\n\r\n")
+                return None
+            server = socket.create_connection(("127.0.0.1", service.port), timeout=2)
+            for one in (client, server):
+                one.settimeout(None)
+            client.sendall(b"HTTP/1.1 200 connected\r\n\r\n")
+            return server
+        return None

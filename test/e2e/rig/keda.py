@@ -14,7 +14,9 @@ class Keda:
     def __init__(self, plane, keda_bin):
         self.plane, self._bin = plane, keda_bin
 
-    def start(self):
+    def start(self, services):
+        """services: the proxy that knows the Services of the cluster; what is on loopback is reached without it."""
+        self._services = services
         self._install_definitions()
         self.plane.api.apply("/api/v1/namespaces/keda", {
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "keda"}})
@@ -61,7 +63,7 @@ class Keda:
 
     def _environment(self):
         return {"KUBECONFIG": str(self.plane.admin_kubeconfig), "WATCH_NAMESPACE": "", "POD_NAMESPACE": "keda",
-                "KEDA_CLUSTER_OBJECT_NAMESPACE": "keda"}
+                "KEDA_CLUSTER_OBJECT_NAMESPACE": "keda", "HTTPS_PROXY": f"http://{self._services}", "NO_PROXY": ""}
 
     def _start_operator(self, metrics_service):
         self._folder, take = self._certificates(), self.plane.ports.take

@@ -7,7 +7,7 @@ import pathlib
 import tempfile
 import threading
 
-from . import agent
+from . import agent, container
 
 _CGROUP = "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{}.slice/cri-containerd-{:064x}.scope\n"
 
@@ -24,9 +24,8 @@ class Processes:
         (self._path / "proc/self/ns").mkdir()
         (self._path / "proc/self/ns/pid").symlink_to("pid:[4026531836]")
 
-    def flags(self):
-        return [f"--procfs={self._path / 'proc'}", f"--pod-logs={self._path / 'pods'}",
-                f"--container-logs={self._path / 'containers'}"]
+    def different(self):
+        return container.host_processes(self._path / "proc", self._path / "pods", self._path / "containers")
 
     def _write(self, pid, cgroup):
         folder = self._path / "proc" / str(pid)
@@ -62,8 +61,8 @@ class Slot:
 
 
 class Node:
-    """shares: how many pods may have one GPU. host: the agent's address. listed=False: no kubelet, as where no device
-    plugin is."""
+    """shares: how many pods may have one GPU. host: the agent's address. listed=False: no device plugin, the chart's
+    mockMode."""
 
     def __init__(self, cluster, name, gpus, shares=1, host="127.0.0.1", listed=True):
         import kubelet  # of the integration tests; loads gRPC, which only a run needs
@@ -71,9 +70,12 @@ class Node:
         self.name, self._pb = name, kubelet
         self.kubelet = kubelet.Kubelet()
         self.processes = Processes() if shares > 1 else None
-        flags = [f"--pod-resources={self.kubelet.path if listed else ''}", "--node-name", name]
-        flags += self.processes.flags() if self.processes else []
-        self.agent = agent.Agent(cluster, name, [0] * gpus, flags=flags, host=host)
+        different = [container.kubelet(self.kubelet.path)] if listed else []
+        values = [] if listed else ["mockMode.enabled=true"]
+        if self.processes:
+            different.append(self.processes.different())
+            values.append("agent.hostProc=true")
+        self.agent = agent.Agent(cluster, name, [0] * gpus, different=different, values=values, host=host)
         self.slots = [Slot(self, gpu, None if shares == 1 else share) for gpu in range(gpus) for share in range(shares)]
         self.is_open = True  # for new pods
         self.preallocates = 0  # percent of a board's memory that a pod takes when it starts and never lets go
@@ -136,3 +138,20 @@ class Node:
         if now != self._played:
             self.agent.gpus.set(loads, self._fault, processes, memory)
             self._played = now
+
+
+class Plain:
+    """A node whose agent and GPUs are somebody else's: it has places for pods, and no load is played on it."""
+
+    def __init__(self, name, gpus):
+        self.name, self.is_open, self.processes = name, True, None
+        self.slots = [Slot(self, gpu) for gpu in range(gpus)]
+
+    def free(self):
+        return [slot for slot in self.slots if slot.owner is None]
+
+    def tell_kubelet(self):
+        pass
+
+    def play(self):
+        pass

@@ -5,7 +5,7 @@ Scenarios register themselves with @scenario("a sentence"); runner.py runs them.
 
 import time
 
-from . import agent, engines, forwarder, hub, nodes, pods, question, settings, trace, wait, workload
+from . import agent, engines, fleet, forwarder, hub, nodes, pods, question, settings, trace, wait, workload
 
 _LOOK_S = 0.25
 
@@ -29,6 +29,7 @@ class Context:
     def __init__(self, cluster, name):
         self.cluster, self.name, self.trace = cluster, name, trace.Trace()
         self._agents, self._workloads, self._nodes, self._hubs, self._others = [], [], [], [], []
+        self._releases, self._fleets = [], []
         self.pods = None
         self.trace.header()
 
@@ -64,6 +65,25 @@ class Context:
         if start:
             made.start()
         return made
+
+    def release(self, namespace, name):
+        """A release of the scenario's own, not installed yet."""
+        made = self.cluster.releases.new(namespace, name)
+        self._releases.append(made)
+        return made
+
+    def fleet(self, release, host, names):
+        """Runs the pods of a release on nodes of these names, on which the scenario's pods are too, each with a GPU of those
+        that the release simulates."""
+        made = fleet.Fleet(self.cluster, release, self.forwarder(), host, names)
+        self._fleets.append(made)
+        self.pods = pods.Pods(self.cluster, self.name, [nodes.Plain(name, 4) for name in names])
+        return made
+
+    def serve(self, name, of):
+        """KEDA finds the ready hubs of a fleet by this NAME:PORT from now on; returns it."""
+        self.cluster.services.known[name] = of.forwarder
+        return name
 
     def demand(self, of, total=0, **options):
         """What workload `of` is asked for from now on, in percent of one GPU; change it by its fields."""
@@ -152,6 +172,9 @@ class Context:
         self.cluster.children.require_running()
         if self.pods and self.pods.problem:
             raise Failed(f"the simulated pods ended:\n{self.pods.problem}")
+        for one in self._fleets:
+            if one.problem:
+                raise Failed(f"a program of the release:\n{one.problem}")
 
     def diagnose(self):
         """After a failure: what the hubs say about it, into the trajectory."""
@@ -172,7 +195,10 @@ class Context:
         for made in self._workloads:
             end(made.delete)
         end(lambda: wait.until("KEDA to let go of the ScaledObjects", lambda: all(w.is_gone() for w in self._workloads), 20))
-        for made in [*self._hubs, *([self.pods] if self.pods else []), *self._nodes, *self._others, *self._agents]:
+        for made in self._releases:
+            end(made.remove)
+        pods_of = [self.pods] if self.pods else []
+        for made in [*self._fleets, *self._hubs, *pods_of, *self._nodes, *self._others, *self._agents]:
             end(made.close)
         if problems:
             raise problems[0]

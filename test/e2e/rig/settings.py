@@ -17,6 +17,9 @@ NVML_LIBRARY = pathlib.Path(os.environ.get("KGS_NVML_LIBRARY", BUILD / "nvmlsim"
 ENGINES = pathlib.Path(os.environ.get("KGS_ENGINES", BUILD / "enginesim" / "keda-gpu-scaler-enginesim"))
 WORK = pathlib.Path(os.environ.get("KGS_E2E_DIR", BUILD / "e2e"))
 
+# Of every release that scenarios share: what is logged does not change what programs do, and tells why one failed.
+CHART_VALUES = ("logLevel=debug",)
+
 # Short clocks, so that minutes of a real cluster pass in seconds. The scale-down window is longer than a sync and than
 # KEDA's reconnect delay of 2 s: what must not scale down is watched for longer than this.
 HPA_SYNC_S = 1

@@ -10,7 +10,8 @@ from .hub_faults import _measured, _steady
 def least_rights_and_endpoint_slices(context):
     host = own_address()
     hub = context.hub(agents=[f"service:{agents_service(context)}"])
-    may = context.cluster.access.may
+    release = context.cluster.releases.get()
+    may = release.access(release.pod_spec("hub")["serviceAccountName"]).may
     for verb, resource, group in (("get", "deployments/scale", "apps"), ("watch", "pods", ""), ("list", "scaledobjects", "keda.sh")):
         context.expect(may(verb, resource, group, context.name), f"the hub may {verb} {resource}")
     for verb, resource, group in (("get", "secrets", ""), ("get", "deployments", "apps"), ("delete", "pods", ""),
@@ -39,7 +40,7 @@ def least_rights_and_endpoint_slices(context):
 def two_hubs(context):
     context.nodes(2, gpus=4)
     # The Service's name is the host of scalerAddress: by it a hub knows its ScaledObjects before they ask.
-    hubs = [context.hub(flags=["--service-name", "localhost"]) for _ in range(2)]
+    hubs = [context.hub(flags=["--service-name=localhost"]) for _ in range(2)]
     front = context.forwarder(*[hub.port for hub in hubs])
     workload = context.workload(replicas=5, gpus=1)
     address = f"localhost:{front.port}"
@@ -84,7 +85,7 @@ def simulated_cluster(context):
     for node in nodes:
         for gpu in range(3):
             node.tenant(gpu, 40)
-    hub = context.hub(flags=["--simulated-gpus", "1"])
+    hub = context.hub(simulates=True)
     workload, whole = context.workload(replicas=2, gpus=1), context.workload(replicas=1, name="whole")
     whole.scale(workload_trigger(hub, scope="cluster", aggregation="sum", window="0", targetValue="80"))
     workload.scale(workload_trigger(hub))

@@ -74,7 +74,7 @@ def own_certificates(context):
     context.expect("by the same authority" in make(96, 72), "renewed by the authority that is there")
     agent.rotate(pair)
     agent.reload()
-    context.wait_for("the agent to take the renewed pair", lambda: "msg=reloaded" in agent.log_text(), 20)
+    context.wait_for("the agent to take the renewed pair", lambda: '"msg":"reloaded"' in agent.log_text(), 20)
     agent.stop()  # so that KEDA opens a new connection
     agent.gpus.set([60, 60])
     agent.start()

@@ -154,7 +154,7 @@ def _target_line(hub, workload, target):
 def upgrade_at_peak(context):
     nodes = context.nodes(3, gpus=3)
     # By this name the hubs know the ScaledObject before they are asked.
-    hubs = [context.hub(flags=["--service-name", "localhost"]) for _ in range(2)]
+    hubs = [context.hub(flags=["--service-name=localhost"]) for _ in range(2)]
     front = context.forwarder(*[hub.port for hub in hubs])
     workload = context.workload(replicas=6, gpus=1)
     keys = {"scalerAddress": f"localhost:{front.port}"}
