@@ -98,8 +98,8 @@ static struct trigger *parse(const char *type, const char *of, const char *targe
 {
     struct err e;
     struct trigger_pair pairs[] = {{str_of(type), str_of(of)}, {str_of("targetValue"), str_of(target ? target : "")}};
-    struct trigger *t = trigger_parse(pairs, target ? 2 : 1,
-                                      &(struct trigger_settings){.default_scope = TRIGGER_WORKLOAD}, &e);
+    struct trigger *t =
+        trigger_parse(pairs, target ? 2 : 1, &(struct trigger_settings){.default_scope = TRIGGER_WORKLOAD}, &e);
     if (!t)
         abort();
     return t;
