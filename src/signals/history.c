@@ -57,26 +57,26 @@ static const struct signals_page *page_before(const struct signals_history *h, c
     return NULL;
 }
 
-/* The newest page makes room for the next, and is kept where that is of another server, in the place of what is oldest
- * or of the same server. */
+/* The newest page makes room for the next. Where that is of another server it is kept, in the place of what is oldest
+ * or of either server. */
 static void put_aside(struct signals_history *h, const struct signals_page *next)
 {
     struct other_server *place = &h->others[0];
-    bool is_kept = h->page && !is_same_server(h->page, next);
+    if (!h->page || is_same_server(h->page, next)) {
+        signals_page_free(h->page);
+        return;
+    }
     for (size_t i = 0; i < HISTORY_SERVERS_MAX; i++) {
         struct other_server *o = &h->others[i];
-        bool is_over = o->page && (o->page->server == next->server || o->page->server == h->page->server ||
-                                   h->newest_ns - o->at_ns > HISTORY_S * NS_PER_S);
-        if (is_over) {
+        if (o->page && (o->page->server == next->server || o->page->server == h->page->server)) {
             signals_page_free(o->page);
             *o = (struct other_server){.page = NULL};
         }
         if (place->page && (!o->page || o->at_ns < place->at_ns))
             place = o;
     }
-    signals_page_free(is_kept ? place->page : h->page);
-    if (is_kept)
-        *place = (struct other_server){h->page, h->newest_ns};
+    signals_page_free(place->page);
+    *place = (struct other_server){h->page, h->newest_ns};
 }
 
 /* ---- growth ---- */
