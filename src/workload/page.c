@@ -85,10 +85,12 @@ static int64_t later_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* What was said before an outage is no value after it: the page begins anew, as for a hub that has just started. */
+/* What was said before an outage, or in another life of the server, is no value after it: the page begins anew, as for
+ * a hub that has just started. */
 static void note_outage(const struct signals_feed *feed, const struct signals_answer *page, struct pod_memory *m)
 {
-    bool is_lost = page->reading == SIGNALS_READ_STALE; /* one that was never read has nothing from before */
+    bool has_past = page->age_s >= 0; /* one that was never read has nothing from before */
+    bool is_lost = page->reading == SIGNALS_READ_STALE || (page->reading == SIGNALS_READ_NEVER && has_past);
     if (m->is_page_lost && !is_lost)
         m->page_since_ns = signals_history_newest_ns(feed->history);
     m->is_page_lost = is_lost;

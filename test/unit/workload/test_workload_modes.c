@@ -480,6 +480,8 @@ static void test_waiting_requests_double_the_replicas_in_one_step(void **state)
     end_loop(l);
 }
 
+/* ---- what is known soon ---- */
+
 static void test_what_waits_and_has_no_size_yet_lets_nobody_take_replicas_away(void **state)
 {
     (void)state;
@@ -497,6 +499,38 @@ static void test_what_waits_and_has_no_size_yet_lets_nobody_take_replicas_away(v
     assert_int_equal(w.answer.result.rule, SCALING_RULE_HOLD);
     assert_true(w.answer.is_active);
     assert_contains(w.answer.inputs[2].text, "requests wait, and none has ended yet that would tell how long they are");
+}
+
+/* ---- a server that began anew ---- */
+
+static void test_what_another_life_of_the_server_said_is_no_past_of_its_page(void **state)
+{
+    (void)state;
+    WORLD w;
+    PAGES_INIT(w, "metricType", "requests_waiting", "targetValue", "5");
+    struct kube_pod pod = pages_kube_pod(&w, 1);
+    struct workload_pod *p = world_add(&w, &pod);
+    pages_vllm(&w, 1, 8, 20, 90);
+    world_look(&w);
+    pod.is_ready = false;
+    pod.condition_s = pod.started_s = world_api_now(&w) + 1;
+    world_update(&w, p, &pod);
+    world_wait(&w, 20);
+    pod.is_ready = true;
+    pod.condition_s = world_api_now(&w);
+    world_update(&w, p, &pod);
+    for (int i = 0; i < 12; i++, world_wait(&w, 5)) {
+        pages_fail(&w, pages_of(&w, 1), "the answer took longer than 3 s");
+        world_look(&w);
+    }
+    pages_vllm(&w, 1, 8, 0, 90);
+    assert_near(VALUE(w), 5); /* the moment of one page is not its window: held */
+    assert_int_equal(w.answer.inputs[0].counted->reading, SCALING_READ_UNDECIDED);
+    for (int i = 0; i < 3; i++) {
+        world_wait(&w, 5);
+        pages_vllm(&w, 1, 8, 0, 90);
+    }
+    assert_near(VALUE(w), 0);
 }
 
 int main(void)
@@ -518,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_servers_that_hold_all_memory_end_at_the_right_count),
         cmocka_unit_test(test_waiting_requests_double_the_replicas_in_one_step),
         cmocka_unit_test(test_what_waits_and_has_no_size_yet_lets_nobody_take_replicas_away),
+        cmocka_unit_test(test_what_another_life_of_the_server_said_is_no_past_of_its_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
