@@ -42,6 +42,8 @@ int trigger_read_types(struct draft *d, const struct trigger_value *v, struct er
     struct trigger_value item;
     while (next_item(v, &rest, &item)) {
         enum trigger_metric metric;
+        if (item.text.len == 0)
+            return trigger_refuse(v, TRIGGER_KEY_METRIC_TYPE, "has a comma without a name beside it", e);
         if (trigger_is_memory_free(item.text))
             return trigger_refuse_memory_free(d, &item, e);
         if (!trigger_find_metric(item.text, &metric))
