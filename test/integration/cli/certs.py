@@ -68,8 +68,12 @@ def _():
         check(said.startswith("announced: "), said)
         check((folder / "ca.crt").read_text().count("BEGIN CERTIFICATE") == 2, "two authorities")
         check(verifies(folder, "gpu.ns.svc"), "the former certificate is not trusted any more")
+        announced = (folder / "ca.crt").read_text()
         said = succeeds("cert", "--out-dir", folder, *NAMES, "--validity=96h", "--renew-before=72h")
+        check(said.startswith("announced: ") and (folder / "ca.crt").read_text() == announced, said)
+        said = succeeds("cert", "--out-dir", folder, *NAMES, "--validity=120h", "--renew-before=100h")
         check(said.startswith("made: "), said)
+        check((folder / "ca.crt").read_text() == announced, "those who took it then do not trust the new certificate")
         check(verifies(folder, "gpu.ns.svc"), "the new certificate is not trusted")
 
 
