@@ -4,8 +4,11 @@ take ends the scenario.
 """
 
 import os
+import subprocess
 
-from . import settings
+from . import procs, settings
+
+_taken = set()  # arguments that the program is known to take
 
 
 def ports(listen, metrics="127.0.0.1:0", probe="127.0.0.1:0"):
@@ -83,8 +86,20 @@ class Container:
             text = text.replace(f"{path}/", f"{here}/")
         return text
 
+    def _require_taken(self):
+        """The program takes all of the chart's arguments, also those that are others here."""
+        args = self._spec["args"]
+        if args[0] not in ("agent", "hub") or tuple(args) in _taken:
+            return
+        done = subprocess.run([settings.PROGRAM, *map(self._moved, args), "--print-config"], capture_output=True, text=True,
+                              timeout=settings.PATIENCE_S, check=False)
+        if done.returncode != 0:
+            raise procs.ChildFailed(f"the program does not take {' '.join(args)}: {done.stderr.strip()}")
+        _taken.add(tuple(args))
+
     def argv(self, *different):
         """different: by flag, the words for it here; those that the chart does not render come last."""
+        self._require_taken()
         here = {flag: words for each in different for flag, words in each.items()}
         argv, told = [settings.PROGRAM], set()
         for word in self._spec["args"]:
