@@ -36,7 +36,7 @@ FOREIGN = [("prometheus-operator", "monitoring.coreos.com", plural) for plural i
     [("keda", "keda.sh", plural) for plural in ("clustertriggerauthentications", "scaledobjects", "scaledjobs")]
 # What this suite needs of them besides the rig's flags; lists add up.
 FLAGS = {"kube-apiserver": ["--allow-privileged=true"],
-         "kube-controller-manager": ["--controllers=daemonset-controller,endpointslice-controller,job-controller"]}
+         "kube-controller-manager": ["--controllers=endpointslice-controller"]}
 
 
 class Children(procs.Children):
