@@ -70,6 +70,8 @@ bool scaling_counts(const struct scaling_rules *rules, const struct scaling_repl
     if (r->state == SCALING_POD_GONE || r->state == SCALING_POD_STUCK)
         return false;
     bool is_missing = r->state == SCALING_POD_MISSING || r->state == SCALING_POD_UNOBSERVABLE;
+    if (rules->is_engine && r->reading == SCALING_READ_UNDECIDED) /* its page is read, and tells all in a moment */
+        return true;
     return !is_missing || rules->on_missing != SCALING_IGNORE_MISSING;
 }
 
@@ -277,7 +279,7 @@ static enum scaling_rule decide_counted(struct evaluation *ev)
     if (unread != SCALING_RULE_COUNT)
         return unread;
     if (n_counted == 0)
-        return SCALING_RULE_ALL_STUCK;
+        return g->n_ought > 0 ? SCALING_RULE_NOTHING_READ : SCALING_RULE_ALL_STUCK;
     if (n_waiting == n_counted)
         return hold(ev, SCALING_RULE_HOLD_LOADING);
     return weigh(ev);

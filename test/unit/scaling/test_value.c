@@ -239,11 +239,13 @@ static void test_on_missing_error_and_ignore(void **state)
         {"unsupported on all is still a precondition", SCALING_AVG, 1, PODS(other), OK_RULE(UNSUPPORTED), 0},
     };
     check_values(&error, errors, ARRAY_LEN(errors));
+    const struct scaling_pod undecided = unread_because(SCALING_READ_UNDECIDED, 0);
     const struct value_case ignored[] = {
         {"missing and unobservable are left out", SCALING_AVG, 4, PODS(M(50), M(50), missing_pod(5), missing_pod(300)),
          OK_RULE(KNOWN), 100},
         {"max", SCALING_MAX, 3, PODS(M(50), M(60), missing_pod(5)), OK_RULE(KNOWN), 120},
         {"nobody read is still unavailable", SCALING_AVG, 1, PODS(missing_pod(5)), OK_RULE(NOTHING_READ), 0},
+        {"Ready pods that are left out are not stuck", SCALING_AVG, 1, PODS(undecided), OK_RULE(NOTHING_READ), 0},
         {"their place is not loading", SCALING_AVG, 2, PODS(M(50), missing_pod(5)), OK_RULE(KNOWN), 50},
     };
     check_values(&ignore, ignored, ARRAY_LEN(ignored));

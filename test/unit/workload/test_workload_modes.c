@@ -533,6 +533,24 @@ static void test_what_another_life_of_the_server_said_is_no_past_of_its_page(voi
     assert_near(VALUE(w), 0);
 }
 
+static void test_a_page_read_for_part_of_the_window_is_not_missing_to_be_ignored(void **state)
+{
+    (void)state;
+    WORLD w;
+    PAGES_INIT(w, "metricType", "requests_waiting", "targetValue", "5", "onMissing", "ignore");
+    pages_serve(&w, 1, 8, 1, 60);
+    w.is_new = true; /* the hub has just begun to read it */
+    pages_serve(&w, 2, 8, 9, 60);
+    assert_near(VALUE(w), 10);
+    assert_true(w.answer.result.is_hold);
+    WORLD both;
+    PAGES_INIT(both, "metricType", "requests_waiting", "targetValue", "5", "onMissing", "ignore");
+    both.is_new = true;
+    pages_serve(&both, 1, 8, 1, 60);
+    assert_near(VALUE(both), 5);
+    assert_true(both.answer.result.is_hold);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -553,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_waiting_requests_double_the_replicas_in_one_step),
         cmocka_unit_test(test_what_waits_and_has_no_size_yet_lets_nobody_take_replicas_away),
         cmocka_unit_test(test_what_another_life_of_the_server_said_is_no_past_of_its_page),
+        cmocka_unit_test(test_a_page_read_for_part_of_the_window_is_not_missing_to_be_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
