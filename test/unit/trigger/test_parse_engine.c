@@ -351,7 +351,8 @@ static const struct {
     {{"wakeEndpoint", "http://a/m", "wakeMetric", "q q"}, {"wakeMetric: \"q q\" is no metric name", NULL}},
     /* several metric types */
     {{"metricType", "kv_cache_usage,nonsense", "targetValue", "1,2"}, {"metricType: \"nonsense\" is not known", NULL}},
-    {{"metricType", "kv_cache_usage,", "targetValue", "1,2"}, {"a comma without a name beside it", "kv_cache_usage,", NULL}},
+    {{"metricType", "kv_cache_usage,", "targetValue", "1,2"},
+     {"a comma without a name beside it", "kv_cache_usage,", NULL}},
     {{"metricType", ",", "targetValue", "1,2"}, {"a comma without a name beside it", NULL}},
     {{"metricType", "kv_cache_usage,kv_cache_usage"}, {"names one metric twice", NULL}},
     {{"metricType", "kv_cache_usage,vllm_kv_cache_usage"}, {"names one metric twice", NULL}},
