@@ -1,5 +1,5 @@
 /* Pods for tests of engine: servers in the same process, each at a loopback address of its own, that behave as they are
- * told. Nothing here sleeps. */
+ * told. Nothing here sleeps. Whoever includes it says in POD_NET what the addresses begin with. */
 #ifndef TEST_ENGINE_PODS_H
 #define TEST_ENGINE_PODS_H
 
@@ -153,7 +153,7 @@ static inline int world_set_up(void **state)
     w->metrics = metrics_new();
     for (int i = 0; i < PODS; i++) {
         char ip[32];
-        (void)snprintf(ip, sizeof(ip), "127.21.0.%d", i + 1);
+        (void)snprintf(ip, sizeof(ip), POD_NET "%d", i + 1);
         pod_open(&w->pods[i], ip);
     }
     world_engine(w, (struct engine_config){0});

@@ -1,13 +1,14 @@
 /* Who is trusted, who is told the token, and what endpoints may be: files that change, TLS pods, guarded endpoints. */
+#define POD_NET "127.22.0." /* its own: the tests of the module run side by side */
 #include "engine/pods.h"
 #include "net/certs.h"
 #include "net/names.h"
 
 static const struct test_name names[] = {
-    {"good.test", {"127.21.0.1"}},
+    {"good.test", {"127.22.0.1"}},
     {"bad.test", {"169.254.169.254"}},
     {"mapped.test", {"::ffff:169.254.169.254"}},
-    {"both.test", {"169.254.169.254", "127.21.0.1"}},
+    {"both.test", {"169.254.169.254", "127.22.0.1"}},
     {NULL, {NULL}},
 };
 
@@ -291,7 +292,7 @@ static void test_tls_pods_are_trusted_by_the_file_and_told_the_token(void **stat
 
 static void test_an_endpoint_is_judged_by_what_its_name_resolves_to(void **state)
 {
-    static const char *const ten[] = {"10.0.0.0/8", NULL}, *const pod[] = {"127.21.0.1", NULL};
+    static const char *const ten[] = {"10.0.0.0/8", NULL}, *const pod[] = {"127.22.0.1", NULL};
     static const struct {
         const char *host;
         const char *const *allow, *const *deny;
@@ -303,8 +304,8 @@ static void test_an_endpoint_is_judged_by_what_its_name_resolves_to(void **state
         {"bad.test", NULL, NULL, "its address 169.254.169.254 is a link-local address; name an address of the engine"},
         {"mapped.test", NULL, NULL, "its address ::ffff:169.254.169.254 is a link-local address"},
         {"bad.test", pod, NULL, "is a link-local address"},
-        {"good.test", ten, NULL, "its address 127.21.0.1 is not among those of --endpoint-allow"},
-        {"good.test", NULL, pod, "its address 127.21.0.1 is denied by --endpoint-deny"},
+        {"good.test", ten, NULL, "its address 127.22.0.1 is not among those of --endpoint-allow"},
+        {"good.test", NULL, pod, "its address 127.22.0.1 is denied by --endpoint-deny"},
         {"user:secret@good.test", NULL, NULL, "user name or password"},
     };
     struct world *w = (struct world *)*state;
@@ -326,7 +327,7 @@ static void test_an_endpoint_is_judged_by_what_its_name_resolves_to(void **state
 /* The lists are of endpoints: what the API says of pods is where they are. */
 static void test_lists_of_endpoints_do_not_hold_for_pods(void **state)
 {
-    static const char *const pod[] = {"127.21.0.1", NULL};
+    static const char *const pod[] = {"127.22.0.1", NULL};
     struct world *w = (struct world *)*state;
     struct engine_want want = want_of(&w->pods[0]);
     world_engine(w, (struct engine_config){.deny = pod});
