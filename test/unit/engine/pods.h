@@ -1,11 +1,15 @@
 /* Pods for tests of engine: servers in the same process, each at a loopback address of its own, that behave as they are
- * told. Nothing here sleeps. Whoever includes it says in POD_NET what the addresses begin with. */
+ * told. Nothing here sleeps. Tests that run side by side say in POD_NET what their addresses begin with. */
 #ifndef TEST_ENGINE_PODS_H
 #define TEST_ENGINE_PODS_H
 
 #include "net/peer.h"
 
 #include "engine/engine.h"
+
+#ifndef POD_NET
+#define POD_NET "127.21.0."
+#endif
 
 enum { POD_PORT = 21080, POD_CONNECTIONS = 8 };
 

@@ -1,5 +1,5 @@
 /* When pages are fetched: as often as somebody wants, one at a time of a host, and at once where somebody asks. */
-#define POD_NET "127.23.0." /* its own: the tests of the module run side by side */
+#define POD_NET "127.23.0."
 #include "engine/pods.h"
 
 static void test_a_wanted_page_is_read_within_a_second_and_then_each_interval(void **state)

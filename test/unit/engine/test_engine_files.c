@@ -1,5 +1,5 @@
 /* Who is trusted, who is told the token, and what endpoints may be: files that change, TLS pods, guarded endpoints. */
-#define POD_NET "127.22.0." /* its own: the tests of the module run side by side */
+#define POD_NET "127.22.0."
 #include "engine/pods.h"
 #include "net/certs.h"
 #include "net/names.h"
