@@ -146,7 +146,12 @@ void workload_put_age(struct buf *out, double seconds)
 
 static void put_workload(const struct workload_facts *facts, const struct workload_answer *a, struct buf *out)
 {
-    (void)buf_printf(out, "workload %s/%s: %s %s", facts->ns, facts->name,
+    (void)buf_printf(out, "workload %s/%s: ", facts->ns, facts->name);
+    if (facts->is_job) {
+        (void)buf_append_str(out, "a ScaledJob, which has no replica count\n");
+        return;
+    }
+    (void)buf_printf(out, "%s %s",
                      facts->target_kind && facts->target_kind[0] ? facts->target_kind : "unknown target",
                      facts->target_name ? facts->target_name : "");
     if (facts->is_scale_known)

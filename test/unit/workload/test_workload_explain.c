@@ -156,6 +156,19 @@ static void test_errors_are_explained_too(void **state)
     HAS(&late.json, "\"proposal\":null", "\"fit\":null", "\"low\":null", "\"active\":true");
 }
 
+static void test_a_scaled_job_is_called_one(void **state)
+{
+    (void)state;
+    WORLD w;
+    WORLD_INIT(w, LOAD);
+    w.facts.is_job = true;
+    w.facts.is_scale_known = false;
+    w.facts.target_kind = w.facts.target_name = "";
+    EXPLAINED e;
+    explain(&w, &e);
+    HAS(&e.text, "workload ml/llama: a ScaledJob, which has no replica count\n");
+}
+
 static void test_last_answer_to_keda_is_shown_beside_what_is_now(void **state)
 {
     (void)state;
@@ -285,6 +298,7 @@ int main(void)
         cmocka_unit_test(test_growth_and_shrinking_say_what_the_hpa_will_do),
         cmocka_unit_test(test_memory_that_says_nothing_is_marked),
         cmocka_unit_test(test_errors_are_explained_too),
+        cmocka_unit_test(test_a_scaled_job_is_called_one),
         cmocka_unit_test(test_last_answer_to_keda_is_shown_beside_what_is_now),
         cmocka_unit_test(test_what_may_wake_it_from_zero_is_said),
         cmocka_unit_test(test_shared_and_simulated_devices_are_marked),
