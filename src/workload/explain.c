@@ -151,8 +151,7 @@ static void put_workload(const struct workload_facts *facts, const struct worklo
         (void)buf_append_str(out, "a ScaledJob, which has no replica count\n");
         return;
     }
-    (void)buf_printf(out, "%s %s",
-                     facts->target_kind && facts->target_kind[0] ? facts->target_kind : "unknown target",
+    (void)buf_printf(out, "%s %s", facts->target_kind && facts->target_kind[0] ? facts->target_kind : "unknown target",
                      facts->target_name ? facts->target_name : "");
     if (facts->is_scale_known)
         (void)buf_printf(out, ", %" PRId64 " replicas wanted, %" PRId64 " there, %" PRId64 " Ready\n", facts->spec,
