@@ -84,8 +84,6 @@ struct engine_want {
 };
 /* How often a page must be read for these windows: a third of the shorter one, between 1 s and 5 s. */
 int64_t engine_interval_ns(int64_t window_ns, int64_t activation_window_ns);
-/* How old the newest page may be: 3 intervals, at least 5 s. */
-int64_t engine_max_age_ns(int64_t interval_ns);
 /* The page, fetched from now on each interval, spread in time, until nobody has asked for a minute (an endpoint: as
  * long as the longest window and KEDA's slowest poll, 15 minutes). NULL beyond the ceiling. Valid until the next turn.
  */

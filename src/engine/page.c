@@ -204,11 +204,6 @@ int64_t engine_interval_ns(int64_t window_ns, int64_t activation_window_ns)
     return third > ENGINE_MIN_NS ? third : ENGINE_MIN_NS;
 }
 
-int64_t engine_max_age_ns(int64_t interval_ns)
-{
-    return 3 * interval_ns > 5 * NS_PER_S ? 3 * interval_ns : 5 * NS_PER_S;
-}
-
 /* ---- how it stands ---- */
 
 void engine_page_set_error(struct engine_page *page, const char *error)

@@ -82,3 +82,9 @@ const char *signals_reading_sentence(enum signals_reading reading)
     assert(reading < SIGNALS_READING_COUNT);
     return readings[reading].sentence;
 }
+
+int64_t signals_feed_max_age_ns(const struct signals_feed *feed)
+{
+    int64_t age_ns = 3 * feed->interval_ns, least_ns = 5 * NS_PER_S;
+    return age_ns > least_ns ? age_ns : least_ns;
+}

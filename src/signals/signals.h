@@ -171,5 +171,7 @@ struct signals_feed {
     int64_t last_try_ns;  /* when the last one ended; 0 none yet */
     int64_t last_good_ns; /* when the last page was read; 0 never */
 };
+/* How old the newest page may be to say something of now (signals_question.max_age_ns): 3 intervals, at least 5 s. */
+int64_t signals_feed_max_age_ns(const struct signals_feed *feed);
 
 #endif

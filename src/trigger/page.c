@@ -10,11 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Older than this many intervals, and than this at least, the newest page says nothing of now. */
-enum { STALE_INTERVALS = 3 };
 /* Requests that end are counted over this many seconds before none means idle. */
 enum { TOLD_S = 1 };
-#define STALE_LEAST_NS (5 * NS_PER_S)
 
 /* ---- what the page says ---- */
 
@@ -22,12 +19,11 @@ static void ask(const struct trigger_evaluation *ev, enum signals_id signal, str
 {
     const struct trigger *t = ev->trigger;
     const struct signals_feed *feed = ev->feed;
-    int64_t max_age_ns = STALE_INTERVALS * feed->interval_ns;
     const struct signals_question question = {.signal = signal,
                                               .now_ns = ev->now_ns,
                                               .window_ns = t->window_ns,
                                               .activation_window_ns = t->activation_window_ns,
-                                              .max_age_ns = max_age_ns > STALE_LEAST_NS ? max_age_ns : STALE_LEAST_NS};
+                                              .max_age_ns = signals_feed_max_age_ns(feed)};
     signals_read(feed->history, &question, ret);
 }
 

@@ -10,9 +10,10 @@
 /* Nothing but zeros for so long after Ready: some servers publish their first numbers late (case O30). */
 static const double zeros_s = 30;
 /* Pages that were there are waited for so long before GPUs are read in their place. */
-#define PAGES_KEPT_NS  (15 * 60 * NS_PER_S)
-#define MAX_AGE_MIN_NS (5 * NS_PER_S)
-enum { MAX_AGE_INTERVALS = 3, REASON_BYTES = 1024 };
+#define PAGES_KEPT_NS (15 * 60 * NS_PER_S)
+/* A page that was asked for so soon after Ready has seen all since then. */
+#define FIRST_PAGE_NS (5 * NS_PER_S)
+enum { REASON_BYTES = 1024 };
 
 bool workload_reads_pages(const struct trigger *t)
 {
@@ -42,12 +43,6 @@ static int64_t ready_ns(const struct look *look, const struct workload_pod *p, c
     return workload_is_change_seen(look, p, pod) ? p->ready_seen_ns : ns_before(look, workload_ready_age_s(pod));
 }
 
-static int64_t max_age_ns(const struct signals_feed *feed)
-{
-    int64_t age_ns = MAX_AGE_INTERVALS * feed->interval_ns;
-    return age_ns > MAX_AGE_MIN_NS ? age_ns : MAX_AGE_MIN_NS;
-}
-
 static void ask_signal(const struct look *look, enum signals_id signal, const struct signals_feed *feed,
                        int64_t since_ns, struct signals_answer *ret)
 {
@@ -56,7 +51,7 @@ static void ask_signal(const struct look *look, enum signals_id signal, const st
                                         .window_ns = look->trigger->window_ns,
                                         .activation_window_ns = look->trigger->activation_window_ns,
                                         .since_ns = since_ns,
-                                        .max_age_ns = max_age_ns(feed)};
+                                        .max_age_ns = signals_feed_max_age_ns(feed)};
     *ret = (struct signals_answer){.reading = SIGNALS_READ_NEVER, .age_s = -1, .missing = ""};
     if (feed->history)
         signals_read(feed->history, &question, ret);
@@ -289,7 +284,7 @@ static bool has_since_ready(const struct look *look, const struct workload_input
                             const struct pod_memory *m)
 {
     int64_t late_ns = m->page_asked_ns - input->pod->ready_seen_ns;
-    return workload_is_change_seen(look, input->pod, pod) && late_ns <= MAX_AGE_MIN_NS;
+    return workload_is_change_seen(look, input->pod, pod) && late_ns <= FIRST_PAGE_NS;
 }
 
 /* It is read, and what it says is not to be acted on yet. Nothing has failed. */
@@ -330,7 +325,7 @@ static void read_short_past(const struct look *look, struct workload_input *inpu
                             const struct pod_memory *m)
 {
     int64_t oldest_ns = later_of(signals_history_oldest_ns(input->feed->history), m->page_since_ns);
-    int64_t first_due_ns = input->pod->ready_seen_ns + MAX_AGE_MIN_NS + input->feed->interval_ns;
+    int64_t first_due_ns = input->pod->ready_seen_ns + FIRST_PAGE_NS + input->feed->interval_ns;
     bool is_from_ready = workload_is_change_seen(look, input->pod, pod) && oldest_ns <= first_due_ns;
     if (!is_fresh(look, pod) && !is_from_ready && look->now_ns - oldest_ns < look->trigger->window_ns)
         leave_undecided(look, input, pod, "has not been read for as long as the window yet");

@@ -5,9 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* Pages older than this many intervals, and 5 s, are no answer; a rise needs this many intervals to have two pages. */
-static const double stale_intervals = 3, rise_intervals = 2.5;
-static const int64_t stale_at_least_ns = 5 * NS_PER_S;
+static const double rise_intervals = 2.5; /* that a rise needs to have two pages */
 
 struct number {
     char text[NUM_TEXT_MAX];
@@ -23,11 +21,6 @@ static struct number number_of(double value)
 static int64_t later_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
-}
-
-static int64_t intervals(const struct signals_feed *feed, double n)
-{
-    return llround(n * (double)feed->interval_ns);
 }
 
 static void say_unknown(const char *url, const char *why, struct workload_wake *ret)
@@ -70,12 +63,12 @@ void workload_wake(const struct trigger *t, const struct signals_feed *feed, con
     struct signals_question question = {.signal = SIGNALS_CUSTOM,
                                         .now_ns = now_ns,
                                         .activation_window_ns = t->activation_window_ns,
-                                        .max_age_ns = later_of(intervals(feed, stale_intervals), stale_at_least_ns)};
+                                        .max_age_ns = signals_feed_max_age_ns(feed)};
     struct signals_answer page;
     signals_read(feed->history, &question, &page); /* the newest page */
     ret->is_counter = page.is_counter;
     if (ret->is_counter) {
-        question.window_ns = later_of(t->activation_window_ns, intervals(feed, rise_intervals));
+        question.window_ns = later_of(t->activation_window_ns, llround(rise_intervals * (double)feed->interval_ns));
         signals_read(feed->history, &question, &page);
     }
     if (page.reading != SIGNALS_READ_OK) {

@@ -292,8 +292,8 @@ static void test_intervals_are_a_third_of_the_window(void **state)
     assert_int_equal(engine_interval_ns(0, 0), NS_PER_S);
     assert_int_equal(engine_interval_ns(6 * NS_PER_S, 60 * NS_PER_S), 2 * NS_PER_S);
     assert_int_equal(engine_interval_ns(0, 12 * NS_PER_S), 4 * NS_PER_S);
-    assert_int_equal(engine_max_age_ns(NS_PER_S), 5 * NS_PER_S);
-    assert_int_equal(engine_max_age_ns(5 * NS_PER_S), 15 * NS_PER_S);
+    assert_int_equal(signals_feed_max_age_ns(&(struct signals_feed){.interval_ns = NS_PER_S}), 5 * NS_PER_S);
+    assert_int_equal(signals_feed_max_age_ns(&(struct signals_feed){.interval_ns = 5 * NS_PER_S}), 15 * NS_PER_S);
 }
 
 int main(void)
