@@ -120,8 +120,8 @@ def queue_and_cache(context):
     full.scale(_profile(hub), maximum=4)
     for workload in (waiting, full):
         context.until("2 replicas at 60 %", lambda v: v.hpa and is_close(v.value, 120) and v.replicas == 2, of=workload)
-    context.note("95 % of the cache in use in one, a burst in the other: 16 places, and hundreds wait")
-    cache.requests, queue.requests = 9.5, 400
+    context.note("95 % of the cache in use in one, a burst in the other: 16 places, and thousands wait")
+    cache.requests, queue.requests = 9.5, 20000  # so many that no page can show the beginning of it
     context.until("4 replicas by the queue", lambda v: v.replicas == 4, of=waiting)
     context.expect(context.trace.replicas["waiting"] == [2, 4], f"2, then 4, got {context.trace.replicas['waiting']}")
     queue.requests = 6
