@@ -81,6 +81,11 @@ struct workload_memory {
 
 /* ---- observe.c ---- */
 
+static inline struct scaling_maybe workload_known(double value)
+{
+    return (struct scaling_maybe){.is_known = true, .value = value};
+}
+
 /* One of the signals that are read of a pod. */
 struct signal {
     enum scaling_kind kind;

@@ -92,14 +92,9 @@ static enum scaling_phase phase_of(enum kube_phase phase)
     return phases[phase];
 }
 
-static struct scaling_maybe known(double value)
-{
-    return (struct scaling_maybe){.is_known = true, .value = value};
-}
-
 static struct scaling_maybe age_of(const struct workload_facts *facts, bool is_there, double at_s)
 {
-    return is_there && at_s > 0 ? known(facts->api_now_s - at_s) : (struct scaling_maybe){.is_known = false};
+    return is_there && at_s > 0 ? workload_known(facts->api_now_s - at_s) : (struct scaling_maybe){.is_known = false};
 }
 
 static struct scaling_pod pod_of(const struct workload_facts *facts, const struct workload_pod *p)
@@ -260,7 +255,7 @@ static struct scaling_maybe load_of(const struct look *look, struct workload_inp
 {
     struct scaling_pod_value value;
     workload_read_devices(look, input, signal, span, scratch, &value);
-    return value.reading == SCALING_READ_OK ? known(value.value) : (struct scaling_maybe){.is_known = false};
+    return value.reading == SCALING_READ_OK ? workload_known(value.value) : (struct scaling_maybe){.is_known = false};
 }
 
 bool workload_is_change_seen(const struct look *look, const struct workload_pod *p, const struct scaling_pod *pod)
@@ -299,7 +294,7 @@ static void bound_fresh(const struct look *look, const struct workload_input *in
     if (!is_fresh || pod->load.since_ready.is_known || !pod->load.peak.is_known || is_shared(input) ||
         age_s > seconds(look->trigger->activation_window_ns))
         return;
-    pod->bound = known(fmax(look->rules.target, fmax(pod->load.window.value, pod->load.peak.value)));
+    pod->bound = workload_known(fmax(look->rules.target, fmax(pod->load.window.value, pod->load.peak.value)));
 }
 
 /* Since when the pod is Ready; of one that no longer is, since it last became so, if this hub saw that. */
@@ -307,7 +302,7 @@ static struct scaling_maybe memory_age(const struct look *look, const struct wor
                                        const struct scaling_pod *pod)
 {
     if (pod->is_ready)
-        return known(workload_ready_age_s(pod));
+        return workload_known(workload_ready_age_s(pod));
     return age_of(look->facts, p->ready_since_s > 0, p->ready_since_s);
 }
 
@@ -320,7 +315,7 @@ static void read_memory(const struct look *look, struct workload_input *input, s
     workload_read_memory(look, input, m, age_s.value, &pod->memory);
     if (!age_s.is_known) { /* a hub with a past may know that it is honest, so this one must not say that it is not */
         pod->reading = SCALING_READ_UNDECIDED;
-        pod->bound = known(fmax(look->rules.target, pod->load.window.value));
+        pod->bound = workload_known(fmax(look->rules.target, pod->load.window.value));
     }
     if (look->n_signals > ASKED_UTILIZATION)
         pod->memory.utilization = read_load(look, input, &look->signals[ASKED_UTILIZATION], pod, scratch);
@@ -362,7 +357,7 @@ static bool read_in_place_of_page(const struct look *look, size_t index, struct 
                                                      .counted = scratch[i],
                                                      .age_s = -1};
     pod->reading = value.reading;
-    pod->bound = known(look->rules.target);
+    pod->bound = workload_known(look->rules.target);
     if (value.reading != SCALING_READ_OK) {
         explain_reading(look, input, pod->reading, n_held);
         return true;
@@ -396,7 +391,7 @@ static bool read_pod(const struct look *look, size_t index, struct scaling_pod *
     workload_read_devices(look, input, &look->signals[ASKED_METRIC], SPAN_WINDOW, scratch, &value);
     pod->reading = value.reading;
     if (value.reading == SCALING_READ_UNSHARED)
-        pod->bound = known(value.bound);
+        pod->bound = workload_known(value.bound);
     if (value.reading == SCALING_READ_OK) {
         pod->load = read_load(look, input, &look->signals[ASKED_METRIC], pod, scratch);
         bound_fresh(look, input, pod);

@@ -249,11 +249,6 @@ void workload_choose_mode(struct look *look)
 
 /* ---- the load ---- */
 
-static struct scaling_maybe known(double value)
-{
-    return (struct scaling_maybe){.is_known = true, .value = value};
-}
-
 static struct scaling_maybe maybe(struct signals_maybe value)
 {
     return (struct scaling_maybe){.is_known = value.is_known, .value = value.value};
@@ -276,7 +271,7 @@ static void wait_for(const struct look *look, struct scaling_pod *pod)
 {
     pod->reading = SCALING_READ_NOT_YET;
     if (!is_fresh(look, pod))
-        pod->bound = known(most_of(look, pod));
+        pod->bound = workload_known(most_of(look, pod));
 }
 
 /* Was the page asked for from Ready on, so that its mean since then is one? */
@@ -292,7 +287,7 @@ static void leave_undecided(const struct look *look, struct workload_input *inpu
                             const char *why)
 {
     pod->reading = is_fresh(look, pod) ? SCALING_READ_NOT_YET : SCALING_READ_UNDECIDED;
-    pod->bound = known(most_of(look, pod));
+    pod->bound = workload_known(most_of(look, pod));
     BUF_AUTO struct buf text;
     buf_init(&text, REASON_BYTES);
     (void)buf_printf(&text, "its page %s %s", input->feed->url, why);
@@ -310,7 +305,7 @@ static void read_fresh(const struct look *look, struct workload_input *input, st
     ask_page(look, input->feed, ready_ns(look, input->pod, pod), &since_ready);
     bool is_read = since_ready.reading == SIGNALS_READ_OK;
     if (is_new && is_read && has_since_ready(look, input, pod, m))
-        pod->load.since_ready = known(since_ready.value);
+        pod->load.since_ready = workload_known(since_ready.value);
     else if (is_new)
         pod->load.since_ready = (struct scaling_maybe){.is_known = false};
     if (is_read && since_ready.is_only_zeros && is_early)
@@ -340,8 +335,8 @@ struct scaling_maybe workload_in_flight(const struct look *look, const struct si
 static void take_load(const struct look *look, const struct signals_answer *page, struct scaling_pod *pod)
 {
     pod->reading = SCALING_READ_OK;
-    pod->load = (struct scaling_load){.window = known(page->value),
-                                      .since_ready = known(page->value),
+    pod->load = (struct scaling_load){.window = workload_known(page->value),
+                                      .since_ready = workload_known(page->value),
                                       .peak = maybe(page->peak),
                                       .weight = page->weight,
                                       .in_flight = workload_in_flight(look, page)};
