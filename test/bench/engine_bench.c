@@ -1,13 +1,14 @@
 /* engine_bench PODS BAD PORT SECONDS: the hub's side of engines' pages alone, against `pages` on that port of the
  * loopback addresses: so many pods that are good and so many that never end, dribble, lie about their length or say
  * nothing, each wanted each 5 s. Prints what the figures of test/bench/run are made of, one "name value" a line. */
+#include "self.h"
+
 #include "base/base.h"
 #include "engine/engine.h"
 #include "net/net.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { SETTLE_S = 7, ROUNDS = 64, URL_MAX = 64 }; /* of 5 s: by then each page has the past that is kept of it */
 #define INTERVAL_NS (5 * NS_PER_S)
@@ -20,34 +21,6 @@ struct bench {
     size_t n_good, n;
     double n_scrapes, n_ok;
 };
-
-/* Of this process's own memory, in kB; what the kernel holds for its sockets is not in it. */
-static double private_kb(void)
-{
-    char line[128];
-    double kb = -1;
-    FILE *file = fopen("/proc/self/smaps_rollup", "re");
-    while (file && fgets(line, sizeof(line), file)) {
-        struct str rest = str_of(line);
-        if (!str_has_prefix(rest, "Private_Dirty:"))
-            continue;
-        (void)str_cut(&rest, ':');
-        rest = str_trim(rest);
-        if (num_parse_double(str_cut(&rest, ' '), &kb) < 0)
-            break;
-    }
-    if (file)
-        (void)fclose(file);
-    return kb;
-}
-
-static double cpu_s(void)
-{
-    struct rusage use;
-    (void)getrusage(RUSAGE_SELF, &use);
-    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
-}
 
 static void family(void *context, const struct metric_desc *desc)
 {

@@ -1,13 +1,14 @@
 /* fleet_bench AGENTS PORT SECONDS [CERT KEY CA]: the hub's side of the fleet alone, against `crowd` on that port of the
  * loopback addresses. Waits until all agents are up, lets a few seconds pass, and prints what the figures of
  * test/bench/run are made of, one "name value" a line. */
+#include "self.h"
+
 #include "base/base.h"
 #include "fleet/fleet.h"
 #include "net/net.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 
 enum { SETTLE_S = 4, ADDRESS_MAX = 32, PATIENCE_S = 180, ROUNDS = 2, AGAIN_MAX = 2000 };
 
@@ -18,34 +19,6 @@ struct bench {
     size_t n, n_updates;
     double idle_kb;
 };
-
-/* Of this process's own memory, in kB; what the kernel holds for its sockets is not in it. */
-static double private_kb(void)
-{
-    char line[128];
-    double kb = -1;
-    FILE *file = fopen("/proc/self/smaps_rollup", "re");
-    while (file && fgets(line, sizeof(line), file)) {
-        struct str rest = str_of(line);
-        if (!str_has_prefix(rest, "Private_Dirty:"))
-            continue;
-        (void)str_cut(&rest, ':');
-        rest = str_trim(rest);
-        if (num_parse_double(str_cut(&rest, ' '), &kb) < 0)
-            break;
-    }
-    if (file)
-        (void)fclose(file);
-    return kb;
-}
-
-static double cpu_s(void)
-{
-    struct rusage use;
-    (void)getrusage(RUSAGE_SELF, &use);
-    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
-}
 
 static void on_changed(void *context, const struct fleet_node *node)
 {

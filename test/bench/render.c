@@ -1,6 +1,8 @@
 /* What a scrape costs: renders the page of a node with eight GPUs and 32 owners, and compresses the same text with zlib
  * at level 1, in turn; and renders a page a million times, looking at the bytes that are allocated. Prints
  * `render_us zlib_us page_bytes` for each pair, then `growth bytes scrapes`. test/bench/run judges. */
+#include "self.h"
+
 #include "exporter/exporter.h"
 
 #include <malloc.h>
@@ -142,14 +144,6 @@ static void scrape(const struct node *n, struct buf *out)
                                  .wall_ns = 1700000000 * NS_PER_S};
     buf_init(out, PAGE_MAX);
     exporter_render(n->exporter, &view, PROMTEXT_TEXT, out);
-}
-
-static double cpu_us(void)
-{
-    struct timespec t;
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
-        abort();
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
 static void compress_once(const struct buf *text)

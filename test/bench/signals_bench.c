@@ -2,6 +2,8 @@
  * lines that are wanted, read in pieces of 16 KiB into a history, in turn with memchr for the line ends of the same
  * bytes and a copy of them. Prints `read_us scan_us page_bytes` for each pair, `sparse_us scan_us page_bytes` with the
  * other page, and `growth bytes pages`. test/bench/run judges. */
+#include "self.h"
+
 #include "signals/signals.h"
 
 #include <malloc.h>
@@ -70,14 +72,6 @@ static void make_sparse_page(struct buf *page)
             "some_subsystem_of_many_%d_things_total{node=\"10.0.0.7\",component=\"number-%d\",session=\"abcdef\"} %d\n",
             i, i % 7, i * 17);
     (void)buf_append_str(page, "vllm:num_requests_waiting 3\nvllm:num_requests_running 4\n");
-}
-
-static double cpu_us(void)
-{
-    struct timespec t;
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
-        abort();
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
 static void read_once(struct signals_reader *r, struct signals_history *h, const struct buf *page, int64_t at_ns)

@@ -1,6 +1,8 @@
 /* What an answer about a workload of 500 pods costs, each with the past of five minutes of a page of its own: for one
  * signal, a profile and several signals, and the look between questions. Prints `NAME us arena_kb` for each, the least
  * of several runs. test/bench/run judges. */
+#include "self.h"
+
 #include "workload/workload.h"
 
 #include <math.h>
@@ -103,14 +105,6 @@ static struct trigger *parse(const char *type, const char *of, const char *targe
     if (!t)
         abort();
     return t;
-}
-
-static double cpu_us(void)
-{
-    struct timespec t;
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) < 0)
-        abort();
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
 static const struct workload_fleet fleet = {.find_node = find_node, .want = want, .page = page};
